@@ -1,0 +1,185 @@
+/// \file
+/// Statistics, declared once. A group is a struct whose members are the types below, listed with BOOST_DESCRIBE_CLASS;
+/// a unit registers it under its path, and stats.json, the summary and the reference table follow.
+///
+///     struct ParserStats {
+///       Counter packets{"packets", "packets taken from the link"};
+///       TimeSum stalled_ns{"time the head packet waited for a downstream queue"};
+///       BOOST_DESCRIBE_CLASS(ParserStats, (), (packets, stalled_ns), (), ())
+///     };
+///
+/// A name ends in its unit (`_ns`, `_bytes`) unless it counts things. In the model they are plain integers.
+#pragma once
+
+#include <boost/describe.hpp>
+#include <boost/mp11/algorithm.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/units.hpp"
+
+namespace rvma {
+
+class StatVisitor;
+
+class StatBase {
+ public:
+  virtual ~StatBase() = default;
+  virtual void reset() = 0;
+  virtual void visit(const std::string& name, StatVisitor& visitor) const = 0;
+  std::string_view unit() const { return unit_; }
+  std::string_view description() const { return description_; }
+
+ protected:
+  StatBase(std::string_view unit, std::string_view description) : unit_(unit), description_(description) {}
+  StatBase(const StatBase&) = default;
+  StatBase& operator=(const StatBase&) = default;
+
+ private:
+  std::string_view unit_;
+  std::string_view description_;
+};
+
+/// Counts things; `unit` says which ("packets", "bytes", "polls").
+class Counter final : public StatBase {
+ public:
+  Counter(std::string_view unit, std::string_view description) : StatBase(unit, description) {}
+  Counter& operator++() {
+    ++value_;
+    return *this;
+  }
+  Counter& operator+=(std::uint64_t amount) {
+    value_ += amount;
+    return *this;
+  }
+  std::uint64_t value() const { return value_; }
+  void reset() override { value_ = 0; }
+  void visit(const std::string& name, StatVisitor& visitor) const override;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+/// Sum of simulated times; printed in ns, exact to the ps.
+class TimeSum final : public StatBase {
+ public:
+  explicit TimeSum(std::string_view description) : StatBase("ns", description) {}
+  TimeSum& operator+=(Time amount) {
+    value_ += amount;
+    return *this;
+  }
+  Time value() const { return value_; }
+  void reset() override { value_ = Time::zero(); }
+  void visit(const std::string& name, StatVisitor& visitor) const override;
+
+ private:
+  Time value_;
+};
+
+/// Greatest level that a queue or store reached.
+class Peak final : public StatBase {
+ public:
+  Peak(std::string_view unit, std::string_view description) : StatBase(unit, description) {}
+  void observe(std::uint64_t level) {
+    if (level > value_) value_ = level;
+  }
+  std::uint64_t value() const { return value_; }
+  void reset() override { value_ = 0; }
+  void visit(const std::string& name, StatVisitor& visitor) const override;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+/// Distribution of times in bounded memory: count, min, max and sum are exact; a quantile is the upper end of its
+/// bucket, at most 1/128 above the true value (buckets: 128 a power of two).
+class Histogram final : public StatBase {
+ public:
+  explicit Histogram(std::string_view description) : StatBase("ns", description) {}
+  void add(Time sample);
+  std::uint64_t count() const { return count_; }
+  Time min() const { return count_ == 0 ? Time::zero() : min_; }
+  Time max() const { return max_; }
+  Time sum() const { return sum_; }
+  /// Mean, rounded down to a ps; zero without samples.
+  Time mean() const;
+  /// Value that at least `parts_per_thousand` / 1000 of the samples do not exceed; exact for min and max.
+  Time quantile(unsigned parts_per_thousand) const;
+  void reset() override;
+  void visit(const std::string& name, StatVisitor& visitor) const override;
+
+ private:
+  std::vector<std::uint64_t> buckets_;
+  std::uint64_t count_ = 0;
+  Time min_;
+  Time max_;
+  Time sum_;
+};
+
+/// What kind of work a unit's bound is stated in.
+enum class WorkKind { bits, operations };
+
+/// How busy a unit is against the most it could do: the source of `limits` and `bottleneck`.
+/// `busy` is the time that the unit was occupied; busy / elapsed is its share of its bound.
+class Utilisation final : public StatBase {
+ public:
+  Utilisation(WorkKind kind, std::string_view description)
+      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), kind_(kind) {}
+  void occupy(Time busy, std::uint64_t work) {
+    busy_ += busy;
+    work_ += work;
+  }
+  WorkKind kind() const { return kind_; }
+  Time busy() const { return busy_; }
+  std::uint64_t work() const { return work_; }
+  void reset() override {
+    busy_ = Time::zero();
+    work_ = 0;
+  }
+  void visit(const std::string& name, StatVisitor& visitor) const override;
+
+ private:
+  WorkKind kind_;
+  Time busy_;
+  std::uint64_t work_ = 0;
+};
+
+class StatVisitor {
+ public:
+  virtual ~StatVisitor() = default;
+  virtual void counter(const std::string& name, const Counter& stat) = 0;
+  virtual void time_sum(const std::string& name, const TimeSum& stat) = 0;
+  virtual void peak(const std::string& name, const Peak& stat) = 0;
+  virtual void histogram(const std::string& name, const Histogram& stat) = 0;
+  virtual void utilisation(const std::string& name, const Utilisation& stat) = 0;
+};
+
+/// Every statistic of a run under a unique full path ("node0.nic.parser", "packets").
+class StatsRegistry {
+ public:
+  struct Entry {
+    std::string unit_path;
+    std::string name;
+    StatBase* stat;
+  };
+
+  /// Registers all members of a described group; the group must outlive the registry. A path is taken once.
+  template <class Group>
+  void add(const std::string& unit_path, Group& group) {
+    using Members = boost::describe::describe_members<Group, boost::describe::mod_any_access>;
+    boost::mp11::mp_for_each<Members>([&](auto member) { add_stat(unit_path, member.name, group.*member.pointer); });
+  }
+  /// In order of registration.
+  const std::vector<Entry>& entries() const { return entries_; }
+  void reset();
+
+ private:
+  void add_stat(const std::string& unit_path, const char* name, StatBase& stat);
+  std::vector<Entry> entries_;
+};
+
+}  // namespace rvma

@@ -1,0 +1,111 @@
+/// \file
+/// The host driver model: the calls of RVMA as a rank's program makes them. One Driver a rank; all calls are made from
+/// the rank's own thread and take simulated time. rvma.h wraps the same calls in the paper's spelling, for C.
+///
+/// No call aborts: each returns a Status. Names of arguments are the field's: a *mailbox* is a 64-bit virtual address,
+/// unique per process, and the only address that a sender knows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/outcome.hpp"
+#include "host/address_space.hpp"
+#include "host/core.hpp"
+#include "nic/config.hpp"
+#include "nic/descriptor.hpp"
+
+namespace rvma {
+
+/// Receiver's handle on an open window.
+struct Window {
+  Mailbox mailbox;
+};
+
+/// A 16-byte completion word in host memory: zero until the NIC writes it.
+/// Buffers: (buffer head, bytes delivered). Puts and gets: (Outcome, bytes).
+struct CompletionPointer {
+  PhysicalAddress address;
+};
+
+struct WaitAnswer {
+  Status status = Status::ok;  ///< closed: the buffer was returned by close_window; else as the late post answered
+  std::uint64_t first = 0;     ///< head, or outcome
+  std::uint64_t second = 0;    ///< bytes
+  Time seen;                   ///< when the core knew
+};
+
+struct CompletedBufferInfo {
+  VirtualAddress head;
+  std::uint64_t length = 0;
+  Epoch epoch;
+};
+
+/// Sees each call of a rank with its answer; for results and checks.
+class DriverObserver {
+ public:
+  virtual ~DriverObserver() = default;
+  /// Before the descriptor goes to the NIC.
+  virtual void call_issued(RankId /*rank*/, const Descriptor& /*call*/, Time /*at*/) {}
+  /// The answer was written by the NIC (posts: possibly long after the call returned to the program).
+  virtual void call_answered(RankId /*rank*/, const Descriptor& /*call*/, Status /*status*/, std::uint64_t /*value*/,
+                             Time /*at*/) {}
+};
+
+struct DestinationRank {
+  NodeId node;
+  Pid pid;
+};
+
+class Driver {
+ public:
+  Driver(RankId rank, Core& core, AddressSpace& space, FrameAllocator& frames, const NicConfig& nic,
+         DriverObserver* observer);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  RankId rank() const;
+  Core& core();
+  AddressSpace& space();
+
+  /// Threshold in bytes or ops, > 0. `flags`: WindowFlag bits.
+  Status init_window(Mailbox mailbox, std::uint64_t threshold, ThresholdType type, Placement placement,
+                     std::uint32_t key, std::uint8_t flags, Window& window);
+  /// Does not wait: a refusal by the NIC is answered late, see late_status(). `completion` is set to 0 first.
+  Status post_buffer(Window window, VirtualAddress buffer, std::uint64_t size, CompletionPointer completion);
+  Status post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, std::uint32_t key, VirtualAddress buffer,
+                              std::uint64_t size, CompletionPointer completion);
+  /// Does not wait. `completion` receives (outcome, bytes) when the put has ended.
+  Status put(DestinationRank destination, Mailbox mailbox, std::uint64_t offset, VirtualAddress source,
+             std::uint64_t length, std::uint32_t key, CompletionPointer completion);
+  Status get(DestinationRank destination, Mailbox mailbox, std::uint64_t offset, std::uint64_t length,
+             VirtualAddress buffer, std::uint32_t key, CompletionPointer completion);
+  Status inc_epoch(Window window);
+  Status get_epoch(Window window, std::uint64_t& completed);
+  Status get_buf_ptrs(Window window, std::uint64_t n, std::vector<CompletedBufferInfo>& buffers);
+  Status rewind(Window window, std::uint64_t n, std::uint64_t& epoch);
+  Status close_window(Window window);
+
+  WaitAnswer wait(CompletionPointer completion, WaitHow how);
+  /// Whether the word is written (or the buffer returned); never blocks.
+  bool test(CompletionPointer completion);
+  /// Waits until the NIC has executed every earlier call of this rank, puts and gets excepted.
+  void wait_calls_executed();
+
+  /// 16-byte words for completions, recycled; zeroed on allocation.
+  CompletionPointer allocate_completion();
+  void free_completion(CompletionPointer completion);
+
+  /// A finished run asks what a blocked rank waits for.
+  bool waiting_for(CompletionPointer& completion) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rvma

@@ -1,0 +1,133 @@
+/// \file
+/// A packet as the model carries it: decoded headers, a shared payload buffer, and the times at which it passed each
+/// stage. wire.hpp turns one into bytes and back; sizes on the link always count those bytes.
+#pragma once
+
+#include <array>
+#include <boost/describe/enum.hpp>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/outcome.hpp"
+#include "base/pool.hpp"
+#include "base/units.hpp"
+
+namespace rvma {
+
+enum class PacketType : std::uint8_t { data = 1, acknowledgement = 2 };
+BOOST_DESCRIBE_ENUM(PacketType, data, acknowledgement)
+
+/// In every packet. `source` and `destination` stand in the network header, whose source the fabric guarantees.
+struct TransportHeader {
+  PacketType type = PacketType::data;
+  NodeId source;
+  NodeId destination;
+  std::uint32_t source_incarnation = 0;       ///< boot number of the sender's NIC; larger is newer
+  std::uint32_t destination_incarnation = 0;  ///< as the sender knows it; 0: not heard yet
+  std::uint32_t generation = 0;               ///< of the packet-delivery context
+  std::uint32_t sequence = 0;                 ///< of this packet in the context, from 0; 0 in acknowledgements
+};
+
+/// In data packets: enough to handle the packet whichever comes first.
+struct DataHeader {
+  Pid destination_pid;
+  Pid source_pid;
+  Mailbox mailbox;
+  std::uint32_t key = 0;
+  MessageId message;
+  std::uint16_t open_span = 0;       ///< message - the sender's oldest open message id
+  std::uint64_t message_length = 0;  ///< bytes of the whole message
+  std::uint64_t offset = 0;          ///< of the put, within its buffer
+  std::uint32_t packet_index = 0;    ///< k: this packet starts at byte k x mtu of the message
+  std::uint16_t payload_length = 0;  ///< bytes
+};
+
+/// In acknowledgements: packets by sequence number, messages by outcome. Idempotent; repeated until the sender's
+/// oldest open id has passed. For the context in which the *receiver of the acknowledgement* sends.
+struct AckHeader {
+  std::uint32_t cumulative = 0;          ///< every sequence number below has been disposed of
+  std::vector<std::uint64_t> selective;  ///< bit i of word w: number cumulative + 64 w + i as well
+  MessageId outcomes_from;               ///< every message id below has ended `ok` or is known to the sender
+  std::vector<Outcome> outcomes;         ///< of ids outcomes_from, +1, ...; pending: not ended or not told
+};
+
+/// Bytes of a packet, shared by the transfers they are cut into; recycled when the last reference goes.
+class PayloadPool;
+class Payload {
+ public:
+  std::uint8_t* data() { return bytes_.get(); }
+  const std::uint8_t* data() const { return bytes_.get(); }
+  std::uint32_t capacity() const { return capacity_; }
+
+ private:
+  friend class PayloadPool;
+  friend void intrusive_ptr_add_ref(Payload* payload) { ++payload->references_; }
+  friend void intrusive_ptr_release(Payload* payload);
+  std::unique_ptr<std::uint8_t[]> bytes_;
+  std::uint32_t capacity_ = 0;
+  std::uint32_t references_ = 0;
+  PayloadPool* pool_ = nullptr;
+};
+using PayloadRef = boost::intrusive_ptr<Payload>;
+
+/// Owns all payload buffers of a simulation, each of one MTU; must outlive their references.
+class PayloadPool {
+ public:
+  explicit PayloadPool(std::uint32_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
+  PayloadPool(const PayloadPool&) = delete;
+  PayloadPool& operator=(const PayloadPool&) = delete;
+  ~PayloadPool() = default;
+  PayloadRef acquire();
+  std::uint32_t buffer_bytes() const { return buffer_bytes_; }
+  std::size_t made() const { return owned_.size(); }
+  std::size_t in_use() const { return owned_.size() - free_.size(); }
+
+ private:
+  friend void intrusive_ptr_release(Payload* payload);
+  std::uint32_t buffer_bytes_;
+  std::vector<std::unique_ptr<Payload>> owned_;
+  std::vector<Payload*> free_;
+};
+
+/// The stages of a put, in order; a packet records when it *left* each. Consecutive differences are the latency
+/// breakdown, and add up to the put's total exactly.
+enum class Stage : std::uint8_t {
+  issued,              ///< the core begins the call (start of the latency)
+  doorbell,            ///< the core is done and the descriptor has reached the NIC
+  command,             ///< the command unit has decoded it and handed it to transmit
+  payload_read,        ///< transmit has the payload (DMA read answered)
+  transmit,            ///< first bit on the link
+  fabric,              ///< last bit at the receiving NIC
+  parse,               ///< header parsed, CRC checked, table looked up
+  address_conversion,  ///< bound, bounds checked, page translated
+  dma_write,           ///< the packet's last write has entered the posted channel
+  count,               ///< counted by the counter unit
+  completion_write,    ///< the completion word has entered the posted channel
+  visible,             ///< the word is visible in memory (end of the latency)
+};
+BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, payload_read, transmit, fabric, parse, address_conversion,
+                    dma_write, count, completion_write, visible)
+inline constexpr std::size_t kStages = 12;
+using StageTimes = std::array<Time, kStages>;
+
+struct Packet {
+  TransportHeader transport;
+  DataHeader data;     ///< meaningful if transport.type is data
+  AckHeader ack;       ///< meaningful if transport.type is acknowledgement
+  PayloadRef payload;  ///< null: no bytes (length 0, acknowledgement, or workload.payload = none)
+  /// Bytes that the packet occupies on a link, preamble and gap included (wire.hpp computes it).
+  std::uint32_t wire_bytes = 0;
+  /// A fault has flipped bits: the CRC check at the receiver will fail.
+  bool corrupted = false;
+  StageTimes left{};
+
+  void stamp(Stage stage, Time when) { left[static_cast<std::size_t>(stage)] = when; }
+  void recycle();
+};
+using PacketPool = Pool<Packet>;
+using PacketPtr = PacketPool::Handle;
+
+}  // namespace rvma

@@ -1,0 +1,130 @@
+/// \file
+/// Section `nic` of the configuration.
+#pragma once
+
+#include <cstdint>
+
+#include "base/config.hpp"
+
+namespace rvma {
+
+enum class CommandMode : std::uint8_t { inline_, ring };
+BOOST_DESCRIBE_ENUM(CommandMode, inline_, ring)
+
+struct TableConfig {
+  Key<std::uint32_t> banks{4, {2, 8}, "hash banks of the translation table, each with its own hash function"};
+  Key<std::uint32_t> rows{512, {4, 1U << 20U}, "rows of a bank; a power of two"};
+  Key<std::uint32_t> slots{2, {1, 4}, "entries of a row"};
+  Key<std::uint32_t> stash{8, {0, 64}, "entries of the fully searched stash"};
+  Key<std::uint32_t> max_kicks{32, {0, 256}, "longest path of moves that an insertion may take"};
+  Key<Cycles> latency{Cycles{2}, {Cycles{1}, Cycles{3}}, "cycles from a lookup to its answer"};
+  Key<std::uint64_t> seed{0x5eed'7ab1'e000'0001ULL, "seed of the keyed hash functions"};
+  BOOST_DESCRIBE_CLASS(TableConfig, (), (banks, rows, slots, stash, max_kicks, latency, seed), (), ())
+};
+
+struct OnChipConfig {
+  Key<std::uint32_t> on_chip;
+  explicit OnChipConfig(std::uint32_t entries, std::string_view description)
+      : on_chip(entries, {1, 1U << 24U}, description) {}
+  BOOST_DESCRIBE_CLASS(OnChipConfig, (), (on_chip), (), ())
+};
+
+struct CommandConfig {
+  Key<CommandMode> mode{CommandMode::inline_,
+                        "inline: the core writes the 64 B descriptor to the NIC; ring: to host memory, and rings a "
+                        "doorbell on which the NIC fetches it"};
+  Key<std::uint32_t> depth{1024, {2, 65536}, "descriptors in flight per process; a power of two"};
+  Key<std::uint32_t> fetch{8, {1, 64}, "descriptors that one DMA read fetches at most (ring)"};
+  Key<Cycles> latency{Cycles{4}, {Cycles{1}, Cycles{1000}}, "cycles from a descriptor's arrival to its execution"};
+  BOOST_DESCRIBE_CLASS(CommandConfig, (), (mode, depth, fetch, latency), (), ())
+};
+
+struct TransmitConfig {
+  Key<std::uint32_t> open_puts{4096, {1, 1U << 20U}, "puts that the NIC holds from acceptance to outcome"};
+  Key<Bytes> buffer{Bytes::kib(64),
+                    {Bytes{64}, Bytes::mib(64)},
+                    "payload being read or waiting for the link; at least one mtu is always allowed"};
+  Key<Cycles> latency{Cycles{4}, {Cycles{1}, Cycles{1000}}, "cycles from payload (or header) ready to the link"};
+  BOOST_DESCRIBE_CLASS(TransmitConfig, (), (open_puts, buffer, latency), (), ())
+};
+
+struct ReceiveConfig {
+  Key<Bytes> buffer{Bytes::kib(256),
+                    {Bytes{256}, Bytes::mib(256)},
+                    "input buffer; its free space is the credit of the link that feeds it"};
+  Key<Cycles> parse_latency{Cycles{4},
+                            {Cycles{1}, Cycles{1000}},
+                            "cycles from a packet's last bit to its lookup's answer; at least the table's latency"};
+  Key<Cycles> conversion_latency{Cycles{4},
+                                 {Cycles{1}, Cycles{1000}},
+                                 "cycles of the address-conversion pipeline: key, binding, bounds, page translation"};
+  Key<std::uint32_t> page_misses{16, {1, 1024}, "page-translation misses outstanding; beyond it the pipeline waits"};
+  BOOST_DESCRIBE_CLASS(ReceiveConfig, (), (buffer, parse_latency, conversion_latency, page_misses), (), ())
+};
+
+struct DmaConfig {
+  Key<std::uint32_t> write_queue{32, {1, 4096}, "packets that may wait for the posted channel"};
+  Key<std::uint32_t> reads{512, {1, 65536}, "read bursts outstanding (tags)"};
+  Key<Cycles> latency{Cycles{2}, {Cycles{0}, Cycles{1000}}, "cycles from a request to its first burst"};
+  BOOST_DESCRIBE_CLASS(DmaConfig, (), (write_queue, reads, latency), (), ())
+};
+
+struct CounterConfig {
+  Key<std::uint32_t> on_chip{4096, {1, 1U << 24U}, "buffers with a counter: bound to by a message and not completed"};
+  Key<Cycles> latency{Cycles{2}, {Cycles{1}, Cycles{1000}}, "cycles of a counter update"};
+  BOOST_DESCRIBE_CLASS(CounterConfig, (), (on_chip, latency), (), ())
+};
+
+struct CompletionConfig {
+  Key<Cycles> latency{Cycles{2}, {Cycles{1}, Cycles{1000}}, "cycles from the last count to the completion write"};
+  BOOST_DESCRIBE_CLASS(CompletionConfig, (), (latency), (), ())
+};
+
+struct ReliabilityConfig {
+  Key<std::uint32_t> window{1024, {1, 65536}, "packets in flight per peer and direction"};
+  Key<std::uint32_t> messages{1024, {1, 32768}, "messages open per peer and direction"};
+  Key<Time> rto{Time::from_us(100), {Time::from_ns(100), Time::from_us(10'000'000)}, "retransmission time-out"};
+  Key<std::uint32_t> max_tries{8, {1, 64}, "sendings of a packet before the sender gives up"};
+  Key<Time> idle{Time::from_us(100'000),
+                 {Time::from_us(1), Time::from_us(1'000'000'000)},
+                 "silence after which a receiver cuts off a peer's bound messages"};
+  Key<std::uint32_t> rnr_tries{7, {0, 1'000'000}, "retries of a message refused no_buffer or busy"};
+  Key<Time> rnr_delay{Time::from_us(5), {Time::zero(), Time::from_us(10'000'000)}, "pause before such a retry"};
+  Key<std::uint32_t> ack_every{16, {1, 1024}, "packets that one acknowledgement covers at most"};
+  Key<Time> ack_delay{
+      Time::from_ns(400), {Time::zero(), Time::from_us(1'000'000)}, "longest wait of an acknowledgement for company"};
+  Key<std::uint32_t> refusals_told{64, {64, 65536}, "refusals told to one source in any 10 us"};
+  BOOST_DESCRIBE_CLASS(ReliabilityConfig, (),
+                       (window, messages, rto, max_tries, idle, rnr_tries, rnr_delay, ack_every, ack_delay,
+                        refusals_told),
+                       (), ())
+};
+
+struct NicConfig {
+  Key<Frequency> clock{Frequency::mhz(1000),
+                       {Frequency::mhz(1), Frequency::mhz(100'000)},
+                       "clock of the whole RNIC; 1 GHz with 64 B a cycle is a 400 Gb/s-class NIC"};
+  Key<Bytes> datapath{Bytes{64}, {Bytes{1}, Bytes{4096}}, "bytes that the NIC moves in a cycle"};
+  Key<Bytes> mtu{Bytes::kib(4), {Bytes{64}, Bytes{32768}}, "payload bytes of every packet of a message but the last"};
+  Key<bool> nack{true, "tell refusals to the sender"};
+  Key<std::uint32_t> history{16, {0, 65536}, "completed buffers remembered per window"};
+  Key<std::uint32_t> closed_memory{64, {1, 65536}, "closed mailboxes remembered, to refuse `closed`"};
+  TableConfig table;
+  OnChipConfig windows{2048, "window contexts on the NIC"};
+  OnChipConfig buffers{8192, "posted buffers on the NIC, all windows together"};
+  CounterConfig counters;
+  OnChipConfig binding{4096, "messages of more than one packet bound at a time"};
+  OnChipConfig page_cache{8192, "page translations on the NIC, fetched eight at a time"};
+  CommandConfig command;
+  TransmitConfig transmit;
+  ReceiveConfig receive;
+  DmaConfig dma;
+  CompletionConfig completion;
+  ReliabilityConfig reliability;
+  BOOST_DESCRIBE_CLASS(NicConfig, (),
+                       (clock, datapath, mtu, nack, history, closed_memory, table, windows, buffers, counters, binding,
+                        page_cache, command, transmit, receive, dma, completion, reliability),
+                       (), ())
+};
+
+}  // namespace rvma

@@ -1,0 +1,242 @@
+/// \file
+/// Contracts between the RNIC's units. Who may change what, when: every call names the cycle or time `at` (>= now) at
+/// which it takes effect; calls on one interface come with non-decreasing `at`. A unit that is idle hands on at once by
+/// annotated time; one that must wait arms its own Wakeup. All units of one RNIC share its clock domain.
+///
+///     link -> ReceiveParser -> AddressConversion -> PayloadWriter -> CounterUnit -> CompletionWriter -> DMA -> host
+///                 |  lookup        |  admit, bind        |  write         |  count
+///              TableUnit        Delivery, WindowStore   DmaEngine      WindowStore
+///     host -> CommandUnit -> Transmit -> Egress -> link            (acknowledgements: Delivery -> Egress)
+///                 |  execute    |  read
+///            WindowCalls     DmaEngine
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <systemc>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/outcome.hpp"
+#include "base/units.hpp"
+#include "fabric/packet.hpp"
+#include "nic/descriptor.hpp"
+
+namespace rvma {
+
+// ---------------------------------------------------------------------------------------------- translation table
+
+struct LookupResult {
+  bool hit = false;
+  SlotId slot;
+  /// The table is being swept after reset or flush: a miss means `busy`, never `no_mailbox`.
+  bool sweeping = false;
+};
+
+class TableLookupIf : public virtual sc_core::sc_interface {
+ public:
+  /// Presents (pid, mailbox) to the lookup port in cycle `at`; at most one a cycle. Sees the table as all clock edges
+  /// before `at` left it.
+  virtual void lookup(Pid pid, Mailbox mailbox, Cycles at) = 0;
+  /// Answer of the oldest lookup that was not taken yet; legal from its cycle + latency() on.
+  virtual LookupResult take() = 0;
+  virtual Cycles latency() const = 0;
+};
+
+enum class TableOperation : std::uint8_t { insert, erase, update, find, flush, load_seed };
+enum class TableStatus : std::uint8_t { ok, exists, not_found, full, busy, bad };
+
+struct TableCommand {
+  TableOperation operation = TableOperation::find;
+  Pid pid;
+  Mailbox mailbox;
+  SlotId slot;             ///< insert, update
+  std::uint64_t seed = 0;  ///< load_seed
+};
+struct TableAnswer {
+  TableStatus status = TableStatus::ok;
+  SlotId slot;  ///< find
+  Cycles used;  ///< cycles from acceptance to answer
+};
+
+class TableCommandIf : public virtual sc_core::sc_interface {
+ public:
+  /// Queues a command from cycle `at` on; `done` runs at the cycle in which its answer is valid. In order.
+  virtual void command(const TableCommand& command, Cycles at, std::function<void(const TableAnswer&)> done) = 0;
+};
+
+// ------------------------------------------------------------------------------------- delivery contexts (receive)
+
+/// Names one message at its receiver.
+struct MessageRef {
+  NodeId source;
+  std::uint32_t source_incarnation = 0;
+  std::uint32_t generation = 0;
+  MessageId message;
+};
+
+enum class MessageState : std::uint8_t { unseen, bound, refused, done };
+
+/// The receive half of the packet-delivery contexts. Duplicates and messages that have ended stop here, before any
+/// counter. Never waits for the transmit path: acknowledgements are pending bits.
+class DeliveryIf : public virtual sc_core::sc_interface {
+ public:
+  enum class Verdict : std::uint8_t {
+    fresh,      ///< first copy of this packet: go on with `state`
+    duplicate,  ///< acknowledged again, changes nothing
+    stale,      ///< older incarnation or generation, or addressed to another one: dropped
+    closed      ///< fresh sequence number of a message id that has ended: acknowledged, changes nothing
+  };
+  struct Admission {
+    Verdict verdict = Verdict::fresh;
+    MessageState state = MessageState::unseen;
+    std::uint32_t binding = 0;  ///< if state is bound: the entry given to bind()
+  };
+  /// First step of every data packet, at its decision cycle. A fresh packet *must* be followed by dispose().
+  virtual Admission admit(const Packet& packet) = 0;
+  /// The unseen message is bound; `binding` is its entry in the binding store (multi-packet messages only).
+  virtual void bind(const MessageRef& message, std::uint32_t binding) = 0;
+  /// The unseen message is refused, and with it all its packets to come. Needs no allocation.
+  virtual void refuse(const MessageRef& message, Outcome reason, Time at) = 0;
+  /// The packet was placed (its write has entered the posted channel at `at`) or refused: acknowledge its number.
+  virtual void dispose(const MessageRef& message, std::uint32_t sequence, Time at) = 0;
+  /// The bound (or single-packet) message has been counted whole: its outcome is `ok`.
+  virtual void end(const MessageRef& message, Time at) = 0;
+};
+
+// ------------------------------------------------------------------------------------------------------------- DMA
+
+/// A contiguous piece of physical memory.
+struct Segment {
+  PhysicalAddress address;
+  std::uint32_t bytes = 0;
+};
+/// What one transfer touches: a packet crosses at most mtu / page + 1 page borders.
+struct SegmentList {
+  static constexpr std::size_t kMost = 18;
+  std::array<Segment, kMost> segments{};
+  std::uint32_t count = 0;
+  void add(PhysicalAddress address, std::uint32_t bytes) { segments.at(count++) = Segment{address, bytes}; }
+  std::uint32_t total_bytes() const {
+    std::uint32_t total = 0;
+    for (std::uint32_t i = 0; i < count; ++i) total += segments[i].bytes;
+    return total;
+  }
+};
+
+struct DmaWrite {
+  SegmentList to;
+  PayloadRef payload;  ///< bytes from `payload_offset` on; null: `word` (or no bytes in timing-only runs)
+  std::uint32_t payload_offset = 0;
+  std::array<std::uint64_t, 2> word{};  ///< 16 bytes, little endian, if `is_word`
+  bool is_word = false;
+  bool relaxed_ordering = false;  ///< payload may be passed; a completion or answer may not pass anything
+  std::uint64_t tag = 0;
+};
+struct DmaRead {
+  SegmentList from;
+  PayloadRef into;  ///< null in timing-only runs
+  std::uint32_t into_offset = 0;
+  std::uint64_t tag = 0;
+};
+
+/// A unit that uses the DMA engine.
+class DmaClient {
+ public:
+  virtual ~DmaClient() = default;
+  /// The last burst of write `tag` has entered the posted channel at `entered`, and is visible at `visible` (never if
+  /// the target does not tell). May be called from within DmaIf::write, with a time in the future.
+  virtual void dma_written(std::uint64_t tag, Time entered, Time visible) = 0;
+  /// All bytes of read `tag` are in its buffer; called at that time.
+  virtual void dma_read_done(std::uint64_t tag) = 0;
+};
+
+/// One DMA engine an RNIC; writes of all clients form one posted channel, in call order.
+class DmaIf : public virtual sc_core::sc_interface {
+ public:
+  /// Queues a write that may start at `at`.
+  virtual void write(DmaWrite write, DmaClient& client, Time at) = 0;
+  /// Time from which the write queue has room for another packet; Time::max(): not known yet, see on_write_room().
+  virtual Time write_room_at() = 0;
+  /// Adds a callback that runs whenever room appears after write_room_at() said "never".
+  virtual void on_write_room(std::function<void()> room) = 0;
+  /// Queues a read that may start at `at`; unlimited queue, a bounded number outstanding.
+  virtual void read(DmaRead read, DmaClient& client, Time at) = 0;
+};
+
+// --------------------------------------------------------------------------------------- receive path after binding
+
+/// A bound packet on its way to memory and to the counters.
+struct PlacedPacket {
+  MessageRef message;
+  std::uint32_t sequence = 0;
+  BufferId buffer;
+  std::uint32_t binding = 0;
+  bool has_binding = false;  ///< false: single-packet message
+  std::uint32_t payload_length = 0;
+  PayloadRef payload;
+  StageTimes left{};
+};
+
+class PayloadWriterIf : public virtual sc_core::sc_interface {
+ public:
+  /// Writes the payload to `to`, then disposes of the packet and counts it. Zero-length packets pass straight on.
+  virtual void place(PlacedPacket packet, const SegmentList& to, Cycles at) = 0;
+};
+
+class CounterIf : public virtual sc_core::sc_interface {
+ public:
+  /// Counts a packet whose write entered the posted channel at `at`.
+  virtual void count(PlacedPacket packet, Time at) = 0;
+};
+
+/// One finished epoch, to be told to the host.
+struct Completion {
+  SlotId slot;
+  BufferId buffer;
+  Pid pid;
+  Mailbox mailbox;
+  Epoch epoch;
+  VirtualAddress head;
+  std::uint64_t length = 0;
+  PhysicalAddress word;  ///< the completion pointer
+  bool interrupt = false;
+  StageTimes left{};  ///< of the packet that completed it; all zero if a call did
+};
+
+class CompletionWriterIf : public virtual sc_core::sc_interface {
+ public:
+  /// Writes the completion word from cycle `at` on, strictly ordered, in call order.
+  virtual void complete(const Completion& completion, Cycles at) = 0;
+};
+
+// ------------------------------------------------------------------------------------------------------ host calls
+
+struct CallAnswer {
+  Status status = Status::ok;
+  std::uint64_t value = 0;
+};
+
+/// Every window call (not put, get, arm_interrupt) as the command unit hands it on.
+class WindowCallsIf : public virtual sc_core::sc_interface {
+ public:
+  /// Executes at cycle `at`. `done` runs when the call is answered, at once or later (table insertion, close): calls of
+  /// one process are handed over one after another, each after the answer of the one before.
+  virtual void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) = 0;
+};
+
+/// Puts from the command unit to transmit.
+struct PutRequest {
+  Descriptor descriptor;
+  Pid pid;
+  Time doorbell;  ///< when the descriptor (or the doorbell that announced it) reached the NIC
+};
+class TransmitIf : public virtual sc_core::sc_interface {
+ public:
+  /// Takes the put if there is room in the open-put table; false: keep it, on_room() will be called.
+  virtual bool submit(const PutRequest& put, Cycles at) = 0;
+  virtual void on_room(std::function<void()> room) = 0;
+};
+
+}  // namespace rvma

@@ -1,0 +1,65 @@
+/// \file
+/// Hooks through which results, checks and traces see a run; nothing in the model depends on them. Every call states
+/// what the unit *claims*; the scoreboard (report/scoreboard) holds each claim against the trace and memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nic/interfaces.hpp"
+
+namespace rvma {
+
+class NicObserver {
+ public:
+  virtual ~NicObserver() = default;
+
+  // At the sender. A put is named by the address of its local completion word, unique among the node's open puts.
+  /// The put goes out as message `message` (again for each retry: a new message). At `at`.
+  virtual void message_opened(NodeId /*node*/, PhysicalAddress /*put*/, NodeId /*destination*/,
+                              const MessageRef& /*message*/, Time /*at*/) {}
+  /// The put has ended; its local completion word is being written.
+  virtual void put_ended(NodeId /*node*/, PhysicalAddress /*put*/, Outcome /*outcome*/, std::uint32_t /*tries*/,
+                         Time /*at*/) {}
+  virtual void packet_sent(NodeId /*node*/, const Packet& /*packet*/, Time /*at*/) {}
+
+  // At the receiver, in the order of the one deciding place.
+  virtual void packet_arrived(NodeId /*node*/, const Packet& /*packet*/, Time /*at*/) {}
+  /// Dropped or ignored before any counter; `why` is a literal ("crc", "duplicate", "stale", "closed", "mismatch").
+  virtual void packet_ignored(NodeId /*node*/, const Packet& /*packet*/, const char* /*why*/, Time /*at*/) {}
+  virtual void message_refused(NodeId /*node*/, const MessageRef& /*message*/, Outcome /*reason*/, Time /*at*/) {}
+  /// The message is bound: its bytes belong at `buffer_offset`.. of buffer `buffer`, epoch `epoch` of the window.
+  virtual void message_bound(NodeId /*node*/, const MessageRef& /*message*/, SlotId /*slot*/, BufferId /*buffer*/,
+                             Epoch /*epoch*/, std::uint64_t /*buffer_offset*/, std::uint64_t /*length*/, Time /*at*/) {}
+  /// The packet's payload has entered the posted channel (order of calls = order of writes).
+  virtual void packet_placed(NodeId /*node*/, const PlacedPacket& /*packet*/, std::uint64_t /*buffer_offset*/,
+                             Time /*at*/) {}
+  virtual void message_counted(NodeId /*node*/, const MessageRef& /*message*/, Time /*at*/) {}
+  /// The completion word of this epoch has entered the posted channel at `at` and is visible at `visible`.
+  virtual void completion_written(NodeId /*node*/, const Completion& /*completion*/, Time /*at*/, Time /*visible*/) {}
+
+  // Calls, as the NIC executed them.
+  virtual void window_opened(NodeId /*node*/, Pid /*pid*/, SlotId /*slot*/, const Descriptor& /*call*/, Time /*at*/) {}
+  virtual void buffer_posted(NodeId /*node*/, Pid /*pid*/, SlotId /*slot*/, BufferId /*buffer*/,
+                             const Descriptor& /*call*/, Time /*at*/) {}
+  virtual void epoch_retired(NodeId /*node*/, SlotId /*slot*/, BufferId /*buffer*/, Epoch /*epoch*/, bool /*by_call*/,
+                             Time /*at*/) {}
+  virtual void window_closed(NodeId /*node*/, SlotId /*slot*/, const std::vector<BufferId>& /*returned*/, Time /*at*/) {
+  }
+};
+
+/// Hands each event to all its members; empty costs one test.
+class ObserverList {
+ public:
+  void add(NicObserver& observer) { observers_.push_back(&observer); }
+  bool empty() const { return observers_.empty(); }
+  template <class Call>
+  void tell(Call&& call) const {
+    for (NicObserver* observer : observers_) call(*observer);
+  }
+
+ private:
+  std::vector<NicObserver*> observers_;
+};
+
+}  // namespace rvma
