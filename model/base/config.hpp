@@ -61,6 +61,14 @@ class KeyBase {
   bool set_by_user_ = false;
 };
 
+namespace detail {
+/// Whether T has an order; a key of another type (a Delay, say) takes no range.
+template <class T, class = void>
+struct is_ordered : std::false_type {};
+template <class T>
+struct is_ordered<T, std::void_t<decltype(std::declval<const T&>() < std::declval<const T&>())>> : std::true_type {};
+}  // namespace detail
+
 template <class T>
 struct ValueRange {
   T min;
@@ -100,8 +108,10 @@ class Key final : public KeyBase {
  private:
   std::optional<ValueError> accept(boost::system::result<T, ValueError> parsed) {
     if (!parsed) return parsed.error();
-    if (range_ && (*parsed < range_->min || range_->max < *parsed)) {
-      return ValueError{"value " + ValueText<T>::print(*parsed) + " is out of range", "expected " + range_text()};
+    if constexpr (detail::is_ordered<T>::value) {
+      if (range_ && (*parsed < range_->min || range_->max < *parsed)) {
+        return ValueError{"value " + ValueText<T>::print(*parsed) + " is out of range", "expected " + range_text()};
+      }
     }
     value_ = std::move(*parsed);
     set_by_user_ = true;
