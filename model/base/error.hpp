@@ -23,6 +23,9 @@ struct Position {
 
 /// One mistake, ready to print as `FILE:LINE:COLUMN: error: what; expected`.
 struct Error {
+  Error() = default;
+  Error(Position where, std::string wrong, std::string wanted = {});
+
   Position position;
   std::string what;      ///< what is wrong, quoting at most 64 characters of the input (see quoted())
   std::string expected;  ///< what was expected, or the nearest known name; may be empty
@@ -40,6 +43,7 @@ class ErrorList {
  public:
   static constexpr std::size_t kShown = 20;
   void add(Error error);
+  void add(Position position, std::string what, std::string expected = {});
   bool empty() const { return count_ == 0; }
   std::uint64_t count() const { return count_; }
   const std::vector<Error>& shown() const { return shown_; }
@@ -52,13 +56,23 @@ class ErrorList {
 
 /// `text` in single quotes, control characters escaped, cut to 64 characters.
 std::string quoted(std::string_view text);
+// Without these, argument-dependent look-up would prefer std::quoted wherever <iomanip> is included.
+inline std::string quoted(const std::string& text) { return quoted(std::string_view{text}); }
+inline std::string quoted(std::string& text) { return quoted(std::string_view{text}); }
+inline std::string quoted(const char* text) { return quoted(std::string_view{text}); }
 
 /// The entry of `known` nearest to `name` by edit distance, or empty if none is near enough to be a likely slip.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
 namespace detail {
+/// Says when and where the simulation stands ("1.5us, in node0.nic.parser"), for the message of a failed assertion.
+using AssertionContext = std::string (*)();
+/// Set by the simulation, so that this file needs no SystemC; asked only when an assertion fails.
+void set_assertion_context(AssertionContext context);
+
+/// Flushes all output, prints, and ends the process with exit status 3 without running destructors.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line, const std::string& message);
-}
+}  // namespace detail
 
 }  // namespace rvma
 

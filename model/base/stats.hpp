@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.hpp"
@@ -104,7 +105,8 @@ class Histogram final : public StatBase {
   std::uint64_t count() const { return count_; }
   Time min() const { return count_ == 0 ? Time::zero() : min_; }
   Time max() const { return max_; }
-  Time sum() const { return sum_; }
+  /// Exact; "never" if it is beyond the range of Time (the mean stays right).
+  Time sum() const;
   /// Mean, rounded down to a ps; zero without samples.
   Time mean() const;
   /// Value that at least `parts_per_thousand` / 1000 of the samples do not exceed; exact for min and max.
@@ -117,7 +119,8 @@ class Histogram final : public StatBase {
   std::uint64_t count_ = 0;
   Time min_;
   Time max_;
-  Time sum_;
+  std::uint64_t sum_low_ps_ = 0;  ///< of a 128-bit sum
+  std::uint64_t sum_high_ps_ = 0;
 };
 
 /// What kind of work a unit's bound is stated in.
@@ -180,6 +183,7 @@ class StatsRegistry {
  private:
   void add_stat(const std::string& unit_path, const char* name, StatBase& stat);
   std::vector<Entry> entries_;
+  std::unordered_set<std::string> taken_;  ///< full paths
 };
 
 }  // namespace rvma

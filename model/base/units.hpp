@@ -151,8 +151,9 @@ class Delay {
   bool in_cycles_ = false;
 };
 
-/// Exact text of a quantity: the largest unit that needs no fraction ("4KiB", "1.5us", "400Gbps", "1GHz"); what these
-/// print, parse_* in quantity_text.hpp read back unchanged.
+/// Exact text of a quantity: times, rates and clocks as a decimal of the largest unit not above them ("1.5us",
+/// "400Gbps", "322.265625MHz"), sizes in the largest unit that needs no fraction ("4KiB", "1500B"). What these print,
+/// parse_* in value_text.hpp read back unchanged (negative times and "never" aside, which no user may give).
 std::string to_string(Time time);
 std::string to_string(Cycles cycles);
 std::string to_string(Bytes bytes);

@@ -2,8 +2,9 @@
 /// The host driver model: the calls of RVMA as a rank's program makes them. One Driver a rank; all calls are made from
 /// the rank's own thread and take simulated time. rvma.h wraps the same calls in the paper's spelling, for C.
 ///
-/// No call aborts: each returns a Status. Names of arguments are the field's: a *mailbox* is a 64-bit virtual address,
-/// unique per process, and the only address that a sender knows.
+/// A call that goes to the NIC costs Core::spend_issue(), and waits where `nic.command.depth` descriptors are
+/// unconsumed. No call aborts: each returns a Status. Names of arguments are the field's: a *mailbox* is a 64-bit
+/// virtual address, unique per process, and the only address that a sender knows.
 #pragma once
 
 #include <cstdint>
@@ -75,7 +76,8 @@ class Driver {
   /// Threshold in bytes or ops, > 0. `flags`: WindowFlag bits.
   Status init_window(Mailbox mailbox, std::uint64_t threshold, ThresholdType type, Placement placement,
                      std::uint32_t key, std::uint8_t flags, Window& window);
-  /// Does not wait: a refusal by the NIC is answered late, see late_status(). `completion` is set to 0 first.
+  /// Does not wait: a refusal by the NIC is answered late; wait() and test() on the completion then end with its
+  /// status, and the observer is told. `completion` is set to 0 first.
   Status post_buffer(Window window, VirtualAddress buffer, std::uint64_t size, CompletionPointer completion);
   Status post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, std::uint32_t key, VirtualAddress buffer,
                               std::uint64_t size, CompletionPointer completion);
@@ -91,14 +93,20 @@ class Driver {
   Status close_window(Window window);
 
   WaitAnswer wait(CompletionPointer completion, WaitHow how);
-  /// Whether the word is written (or the buffer returned); never blocks.
+  /// Whether the word is written (or the buffer returned, or its post refused); never blocks and takes no time.
   bool test(CompletionPointer completion);
   /// Waits until the NIC has executed every earlier call of this rank, puts and gets excepted.
   void wait_calls_executed();
 
-  /// 16-byte words for completions, recycled; zeroed on allocation.
+  /// 16-byte words for completions, recycled; zeroed on allocation. Free one only when its put has ended or its buffer
+  /// has completed or come back; the word of a buffer that is still posted is kept, since the NIC may yet write to it.
   CompletionPointer allocate_completion();
   void free_completion(CompletionPointer completion);
+
+  /// For the platform, which tells the NIC: the command ring (nic.command.depth descriptors; address 0 in inline mode)
+  /// and the 16-byte word to which the NIC writes how many descriptors it has consumed.
+  PhysicalAddress ring_base() const;
+  PhysicalAddress consumed_word() const;
 
   /// A finished run asks what a blocked rank waits for.
   bool waiting_for(CompletionPointer& completion) const;

@@ -13,17 +13,24 @@
 namespace rvma {
 
 /// Hands out physical page frames: recently freed ones first (warm), otherwise in a scrambled order given by the seed,
-/// so that neighbours in virtual memory are not neighbours in physical memory. Frames start as zeros.
+/// so that neighbours in virtual memory are not neighbours in physical memory. Frames start as zeros. Address 0 is
+/// never handed out.
 class FrameAllocator {
  public:
+  /// The scrambled frames are numbered below 2^kFrameBits; contiguous ranges lie above them.
+  static constexpr unsigned kFrameBits = 34;
+
   FrameAllocator(Bytes page, std::uint64_t seed);
   PhysicalAddress allocate();
-  /// Physically contiguous and aligned to a page, for rings and words; never scattered.
+  /// Physically contiguous and aligned to a page, for rings and words; never scattered, never freed.
   PhysicalAddress allocate_contiguous(std::uint64_t bytes);
+  /// Takes back what allocate() returned.
   void free(PhysicalAddress frame);
   std::uint64_t page_bytes() const { return page_bytes_; }
 
  private:
+  std::uint64_t scramble(std::uint64_t number) const;
+
   std::uint64_t page_bytes_;
   std::uint64_t seed_;
   std::uint64_t next_ = 0;
@@ -33,17 +40,20 @@ class FrameAllocator {
 
 class AddressSpace {
  public:
+  /// Both must outlive the address space; what is still allocated when it ends is not given back.
   AddressSpace(class Memory& memory, FrameAllocator& frames);
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
 
-  /// `bytes` >= 1 of zeros at a multiple of `align` (a power of two). Small ranges may share a page with others.
+  /// `bytes` >= 1 of zeros at a multiple of `align` (a power of two). Small ranges (up to half a page) share pages with
+  /// others of their size, and never cross a page. Freed addresses are reused last-in first-out.
   VirtualAddress allocate(std::uint64_t bytes, std::uint64_t align);
   /// Frees what allocate() returned. Nothing may be in flight to it.
   void free(VirtualAddress address);
   PhysicalAddress translate(VirtualAddress address) const;
-  /// Physical page addresses (each a multiple of the page) that [address, address + bytes) touches, in order.
+  /// Physical page addresses (each a multiple of the page) that [address, address + bytes) touches, in order;
+  /// replaces what `out` held.
   void pages(VirtualAddress address, std::uint64_t bytes, std::vector<PhysicalAddress>& out) const;
   /// Through the page tables, as the core would: used by programs and checks.
   void read(VirtualAddress address, void* to, std::uint64_t bytes);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <systemc>
 #include <tlm>
 
@@ -21,6 +22,7 @@ BOOST_DESCRIBE_ENUM(WaitHow, mwait, poll, interrupt)
 
 struct CoreStats {
   Counter calls{"calls", "driver calls issued"};
+  Counter mmio_writes{"writes", "writes to the NIC"};
   Counter polls{"polls", "loads issued by polling waits"};
   Counter wakeups{"wake-ups", "returns from mwait"};
   Counter interrupts{"interrupts", "interrupts taken"};
@@ -28,8 +30,9 @@ struct CoreStats {
   TimeSum burned_ns{"time spent polling or handling interrupts and wake-ups: core time lost to waiting"};
   TimeSum asleep_ns{"time spent in mwait or blocked on an interrupt: core time free for others"};
   TimeSum compute_ns{"time spent in compute"};
-  BOOST_DESCRIBE_CLASS(CoreStats, (), (calls, polls, wakeups, interrupts, issue_ns, burned_ns, asleep_ns, compute_ns),
-                       (), ())
+  BOOST_DESCRIBE_CLASS(CoreStats, (),
+                       (calls, mmio_writes, polls, wakeups, interrupts, issue_ns, burned_ns, asleep_ns, compute_ns), (),
+                       ())
 };
 
 /// One core; `program` runs in its thread once the simulation starts. All functions below are for that thread.
@@ -49,34 +52,58 @@ class Core : public Component {
   /// Core time of one call.
   void spend_issue();
   void compute(Time time);
-  /// Posted write to the NIC at bus address `address` of the device.
+  /// Posted write to the NIC at bus address `address` of the device; takes none of the core's time.
   void mmio_write(std::uint64_t address, const void* bytes, std::uint32_t length);
   std::uint64_t load64(PhysicalAddress address);
-  /// Returns once the 8 bytes at `word` + 8 x `index` differ from `old`... for completions: the word is not 0. Charges
-  /// what the way of waiting costs; returns the time at which the core knows. `arm` is called for interrupts, to ring
-  /// the arming doorbell; the core re-reads the word after arming.
+  /// Returns once the 8-byte word at `word` is not 0. Charges what the way of waiting costs; returns the time at which
+  /// the core knows:
+  ///  - mwait: visible + mwait_wakeup; the core sleeps until then.
+  ///  - poll: the first of start, start + poll_interval, ... at or after visible; the core is burned all the time.
+  ///  - interrupt: the interrupt's arrival + interrupt_latency; the core sleeps until it arrives. `arm` is called once,
+  ///    to ring the arming doorbell (it may take time); the word is read again after it.
+  /// A word that is written already costs nothing (poll: one load). A wake-up that finds the word still 0 (the
+  /// interrupt was for something else) is paid for, and the wait goes on.
   Time wait_nonzero(PhysicalAddress word, WaitHow how, const std::function<void()>& arm);
   /// Returns once the 8-byte word at `address` is no longer `old` (flow control of the command ring), by mwait.
   void wait_change(PhysicalAddress address, std::uint64_t old);
   /// Sleeps until `wake` is notified (barriers and other things outside the machine); costs nothing.
   void block_on(sc_core::sc_event& wake);
-  /// What the core waits for now, for the report of a run that cannot end; empty if it runs.
+  /// True while the core is in wait_nonzero(), wait_change() or block_on(): a run that ends so cannot finish.
   bool waiting() const { return waiting_; }
 
-  /// Called by the host's interrupt controller when the NIC's MSI for this core arrives.
+  /// Called by the host's interrupt controller (Memory::on_interrupt) when the NIC's MSI for this core arrives. One
+  /// that comes while the core does not wait for an interrupt is counted and changes nothing: the word it announces is
+  /// visible, and the core reads it before it blocks.
   void interrupt();
 
   const CoreStats& stats() const { return stats_; }
 
  private:
-  struct Impl;
-  CoreConfig config_;
+  /// What the thread sleeps in; interrupt only until the interrupt has come.
+  enum class Sleep : std::uint8_t { none, mwait, poll, interrupt };
+
+  void thread(const std::function<void()>& program);
+  void resume_after(Time delay);
+  void pause(Time time);
+  void block();
+  void mwait(PhysicalAddress word);
+  void on_word_written();
+
   Pid pid_;
   MemoryIf& memory_;
+  Time issue_;
+  Time poll_interval_;
+  Time mwait_wakeup_;
+  Time interrupt_latency_;
   CoreStats stats_;
   bool finished_ = false;
   bool waiting_ = false;
-  std::unique_ptr<Impl> impl_;
+
+  Sleep sleep_ = Sleep::none;
+  Time sleep_from_;  ///< poll: the instant of the last poll before the word was written
+  Time woken_at_;    ///< the cause of the wake-up
+  sc_core::sc_event resume_;
+  tlm::tlm_generic_payload write_;
 };
 
 }  // namespace rvma

@@ -14,6 +14,9 @@ namespace rvma {
 
 /// A burst on the DMA socket: what PCIe needs to know beyond the generic payload. Attached by the DMA engine to each
 /// transaction; a target that does not know it treats every write as strictly ordered.
+///
+/// It may be a member of the initiator's pooled transaction: set_extension() once, reset() for each use. free(), which
+/// the payload's destructor calls, leaves it to its owner; only clones (deep_copy_from) belong to their payload.
 struct BurstExtension : tlm::tlm_extension<BurstExtension> {
   /// May be passed by later writes (payload). A write without it becomes visible after all earlier ones.
   bool relaxed_ordering = false;
@@ -22,8 +25,34 @@ struct BurstExtension : tlm::tlm_extension<BurstExtension> {
   /// Bytes are not carried (workload.payload = none); the data pointer is null.
   bool timing_only = false;
 
-  tlm_extension_base* clone() const override { return new BurstExtension{*this}; }
-  void copy_from(const tlm_extension_base& other) override { *this = static_cast<const BurstExtension&>(other); }
+  BurstExtension() = default;
+  BurstExtension(const BurstExtension&) = delete;
+  BurstExtension& operator=(const BurstExtension&) = delete;
+  ~BurstExtension() override = default;
+
+  void reset() {
+    relaxed_ordering = false;
+    visible = Time::max();
+    timing_only = false;
+  }
+  tlm_extension_base* clone() const override {
+    auto* copy = new BurstExtension;
+    copy->copy_from(*this);
+    copy->is_clone_ = true;
+    return copy;
+  }
+  void copy_from(const tlm_extension_base& other) override {
+    const auto& burst = static_cast<const BurstExtension&>(other);
+    relaxed_ordering = burst.relaxed_ordering;
+    visible = burst.visible;
+    timing_only = burst.timing_only;
+  }
+  void free() override {
+    if (is_clone_) delete this;
+  }
+
+ private:
+  bool is_clone_ = false;
 };
 
 /// Host physical memory. Every access first applies the posted writes that are due, so an observer sees exactly what

@@ -66,6 +66,23 @@ class TableCommandIf : public virtual sc_core::sc_interface {
   virtual void command(const TableCommand& command, Cycles at, std::function<void(const TableAnswer&)> done) = 0;
 };
 
+// ---------------------------------------------------------------------------------------------- out of the parser
+
+/// Takes parsed acknowledgements (the transmit half of the packet-delivery contexts).
+class AckSinkIf : public virtual sc_core::sc_interface {
+ public:
+  /// `packet` is an acknowledgement, parsed and with a good checksum at `at`.
+  virtual void acknowledgement(PacketPtr packet, Time at) = 0;
+};
+
+/// Takes parsed data packets.
+class AddressConversionIf : public virtual sc_core::sc_interface {
+ public:
+  /// `packet` is a data packet with a good checksum; its lookup has been presented to the table, and can be taken at
+  /// cycle `ready` (increasing from call to call).
+  virtual void convert(PacketPtr packet, Cycles ready) = 0;
+};
+
 // ------------------------------------------------------------------------------------- delivery contexts (receive)
 
 /// Names one message at its receiver.
@@ -177,6 +194,8 @@ struct PlacedPacket {
   std::uint32_t payload_length = 0;
   PayloadRef payload;
   StageTimes left{};
+  std::uint64_t buffer_offset = 0;  ///< of the packet's first byte within the buffer
+  std::uint32_t wire_bytes = 0;     ///< input buffer that it gives back once it is in the posted channel
 };
 
 class PayloadWriterIf : public virtual sc_core::sc_interface {

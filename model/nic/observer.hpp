@@ -34,7 +34,8 @@ class NicObserver {
   /// The packet's payload has entered the posted channel (order of calls = order of writes).
   virtual void packet_placed(NodeId /*node*/, const PlacedPacket& /*packet*/, std::uint64_t /*buffer_offset*/,
                              Time /*at*/) {}
-  virtual void message_counted(NodeId /*node*/, const MessageRef& /*message*/, Time /*at*/) {}
+  /// All bytes (or the op) of the message have been counted into `buffer`.
+  virtual void message_counted(NodeId /*node*/, const MessageRef& /*message*/, BufferId /*buffer*/, Time /*at*/) {}
   /// The completion word of this epoch has entered the posted channel at `at` and is visible at `visible`.
   virtual void completion_written(NodeId /*node*/, const Completion& /*completion*/, Time /*at*/, Time /*visible*/) {}
 

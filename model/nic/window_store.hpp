@@ -11,12 +11,17 @@
 
 #include "base/ids.hpp"
 #include "base/outcome.hpp"
+#include "base/stats.hpp"
 #include "fabric/packet.hpp"
 #include "nic/config.hpp"
 #include "nic/descriptor.hpp"
 #include "nic/interfaces.hpp"
 
 namespace rvma {
+
+/// Whether a packet is cut as its own header says: byte k x mtu of the message onwards, every packet but the last `mtu`
+/// bytes long, a message of length 0 one packet. A packet that is not changes nothing, whichever arrives first.
+bool is_well_cut(const DataHeader& header, std::uint64_t mtu);
 
 /// Where a bound packet's payload goes, relative to its buffer.
 struct BufferPlace {
@@ -29,6 +34,8 @@ struct BufferPlace {
 /// Answer to the first packet of a message.
 struct BindAnswer {
   Outcome outcome = Outcome::pending;  ///< pending: bound, see `place`; else refused
+  /// The packet is not well cut (outcome is then `bounds`): ignore this packet, its message stays unseen.
+  bool malformed = false;
   BufferPlace place;
   SlotId slot;
   Epoch epoch;
@@ -36,6 +43,8 @@ struct BindAnswer {
   bool retired = false;              ///< this binding (or a managed misfit) retired `retired_buffer`
   BufferId retired_buffer;
   Epoch retired_epoch;
+  /// A managed misfit retired `retired_buffer`, and the message filled the next one (place.buffer, epoch) as well.
+  bool retired_next = false;
 };
 
 /// What a posted buffer needs for page translation and completion.
@@ -46,62 +55,122 @@ struct BufferDescriptor {
   PhysicalAddress page_list;
   bool single_page = false;
   PhysicalAddress word;
+  /// Number of this posting, from 1, never used again: page translations cached for an earlier buffer of the same id
+  /// or page list cannot be mistaken for this one's.
+  std::uint64_t posting = 0;
 };
 
+/// Levels and events of the store; the refusals are counted where they are made (address conversion).
+struct WindowStoreStats {
+  Peak windows_peak{"windows", "most window contexts in use at a time"};
+  Peak buffers_peak{"buffers", "most posted buffers not completed at a time"};
+  Peak counters_peak{"counters", "most buffers with a counter at a time"};
+  Peak bindings_peak{"bindings", "most messages with a binding entry at a time"};
+  Counter windows_opened{"windows", "windows opened, one-time windows included"};
+  Counter windows_released{"windows", "windows closed and their context freed"};
+  Counter buffers_posted{"buffers", "buffers posted"};
+  Counter buffers_returned{"buffers", "buffers that went back without completion"};
+  Counter messages_bound{"messages", "messages bound to a buffer"};
+  Counter messages_counted{"messages", "messages counted whole"};
+  Counter epochs_retired{"epochs", "buffers retired, by threshold, misfit or call"};
+  Counter epochs_completed{"epochs", "epochs whose completion became due"};
+  BOOST_DESCRIBE_CLASS(WindowStoreStats, (),
+                       (windows_peak, buffers_peak, counters_peak, bindings_peak, windows_opened, windows_released,
+                        buffers_posted, buffers_returned, messages_bound, messages_counted, epochs_retired,
+                        epochs_completed),
+                       (), ())
+};
+
+/// Capacities are those of the configuration (windows, buffers, counters, binding: on_chip). What does not fit is
+/// answered `full` (calls) or `busy` (messages). The places where a spilling RNIC would turn to host memory instead are
+/// marked "Spill:" below.
 class WindowStore {
  public:
+  /// `config` is read here only; nothing refers to it later.
   explicit WindowStore(const NicConfig& config);
   ~WindowStore();
   WindowStore(const WindowStore&) = delete;
   WindowStore& operator=(const WindowStore&) = delete;
 
-  // -- Calls (semantics 2 and 5). Table commands are the caller's job: a slot is allocated, inserted, then opened.
-  /// Reserves a context slot. Errors: exists, full, bad_argument, unsupported (catch-all, for now).
   struct SlotAnswer {
     Status status = Status::ok;
     SlotId slot;
   };
-  SlotAnswer allocate_window(const Descriptor& call, Pid pid);
-  /// The table knows the slot now: the window is open.
-  void open_window(SlotId slot);
-  /// The table refused the insertion.
-  void abandon_window(SlotId slot);
-  /// Window of (pid, mailbox) as calls see it.
-  SlotAnswer find_window(Pid pid, Mailbox mailbox) const;
-
   struct PostAnswer {
     Status status = Status::ok;
     BufferId buffer;
   };
-  PostAnswer post_buffer(SlotId slot, const Descriptor& call);
-  /// Retires the active buffer; its completion (now or later) comes out of take_completions().
-  Status inc_epoch(SlotId slot, BufferId& retired, Epoch& epoch);
-  std::uint64_t completed_epochs(SlotId slot) const;
   struct CompletedBuffer {
     VirtualAddress head;
     std::uint64_t length = 0;
     Epoch epoch;
   };
-  /// Newest first; `history` if n exceeds what is remembered.
+  struct Expired {
+    SlotId slot;
+    Pid pid;
+    Mailbox mailbox;
+  };
+
+  // -- Calls (semantics 2 and 5). Table commands are the caller's job: a slot is allocated, inserted, then opened.
+  /// Reserves a context slot for init_window or post_one_time_buffer. Errors, the first that applies: bad_argument
+  /// (threshold 0; one-time: size 0), unsupported (catch-all, for now), exists, full. A mailbox whose window is closing
+  /// still exists. Spill: no free slot; a victim's context would go to host memory (table delete + insert).
+  SlotAnswer allocate_window(const Descriptor& call, Pid pid);
+  /// The table knows the slot now: the window is open, and its mailbox no longer remembered as closed.
+  void open_window(SlotId slot);
+  /// The table refused the insertion: slot and buffers posted to it are free again.
+  void abandon_window(SlotId slot);
+  /// Window of (pid, mailbox) as calls see it. Errors: closed (closing, or remembered as closed), no_window.
+  SlotAnswer find_window(Pid pid, Mailbox mailbox) const;
+
+  /// Appends to the bucket of an open window, or of an allocated one that is not open yet. Errors: bad_argument (size
+  /// 0, or a second buffer for a one-time window), full. Spill: no free descriptor; the bucket's tail would go to host
+  /// memory.
+  PostAnswer post_buffer(SlotId slot, const Descriptor& call);
+  /// Retires the active buffer; its completion (now or later) comes out of take_completions(). Errors: no_buffer.
+  Status inc_epoch(SlotId slot, BufferId& retired, Epoch& epoch);
+  /// Epochs whose completion is due: never behind a completion word that the host can see.
+  std::uint64_t completed_epochs(SlotId slot) const;
+  /// The last `n` completed epochs, newest first, appended to `out`; `history` if n exceeds what is remembered.
   Status completed_buffers(SlotId slot, std::uint64_t n, std::vector<CompletedBuffer>& out) const;
-  /// From now on the mailbox refuses `closed`; the active buffer, if nothing is bound to it, and unused ones return.
-  /// `drained` runs when bound messages have ended (perhaps at once); then erase the table entry and release_window().
+  /// From now on the mailbox refuses `closed`. Appended to `returned`, in bucket order: the active and the unused
+  /// buffers, which go back without completion (the active one's descriptor stays until its bound messages have ended).
+  /// `drained` runs when all bound messages have ended (perhaps at once), its last act within the call that ended them;
+  /// then erase the table entry and release_window().
   void begin_close(SlotId slot, std::vector<BufferId>& returned, std::function<void()> drained);
   void release_window(SlotId slot);
-  /// One-time windows whose buffer has completed: erase their table entry, then release_window(). Empties the list.
-  void take_expired(std::vector<SlotId>& slots);
+  /// One-time windows whose buffer has completed: erase their table entry, then release_window(). Appended to `out`;
+  /// empties the list. Their mailbox can be initialised again at once, in another slot: erase first, then insert.
+  void take_expired(std::vector<Expired>& out);
+  /// `expired` runs at the end of each call that put a window on that list.
+  void on_expired(std::function<void()> expired);
 
   // -- Packets (semantics 3)
-  /// First packet of a message: table answer, key, binding, placement, bounds, in the order of the refusal reasons.
+  /// First packet of a message. Refusals in this order: closed, busy (table being swept), no_mailbox; bad_key;
+  /// no_buffer; bounds; busy (no free counter or binding entry). A refusal leaves no trace but the one that semantics 3
+  /// names: a managed misfit without a next buffer retires the active one (`retired`) and refuses no_buffer.
+  /// The context's own (pid, mailbox) is compared with the packet's: a table answer that was overtaken by a close, an
+  /// expiry or a reuse of the slot never leads into another mailbox's window; if the mailbox was opened after its
+  /// lookup, the answer is `busy`, so that the sender asks again.
+  /// Spill: a table miss (the context in host memory), no free counter, no free binding entry.
   BindAnswer bind(NodeId source, const DataHeader& header, const LookupResult& lookup);
   /// Later packet of a bound message. False: it contradicts the binding or was placed already, and changes nothing.
   bool place(std::uint32_t binding, NodeId source, const DataHeader& header, BufferPlace& place);
+  /// Valid while a message is bound to the buffer; the reference stays good as long.
   const BufferDescriptor& buffer(BufferId buffer) const;
 
+  /// Whether counting this packet would count its message whole. A count that does not has no effect that anybody can
+  /// see before the one that does, so it may be applied early.
+  bool ends_message(const PlacedPacket& packet) const;
   /// The packet's bytes are in the posted channel. True: its message has been counted whole.
   bool count(const PlacedPacket& packet);
-  /// Completions that have become due, in epoch order of each window; empties the list.
+  /// Completions that have become due, in epoch order of each window; appended to `out`, empties the list.
   void take_completions(std::vector<Completion>& out);
+  /// `due` runs at the end of each call other than count() that made a completion due: inc_epoch, and a bind whose
+  /// misfit retired a buffer with nothing left to wait for.
+  void on_completion_due(std::function<void()> due);
+
+  WindowStoreStats& stats();
 
  private:
   struct Impl;

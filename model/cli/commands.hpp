@@ -1,0 +1,14 @@
+/// \file
+/// The sub-commands of `rvma`. Each takes the arguments behind its name and returns the exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rvma::cli {
+
+int run_command(const std::vector<std::string>& arguments);
+int gen_command(const std::vector<std::string>& arguments);
+int config_command(const std::vector<std::string>& arguments);
+
+}  // namespace rvma::cli

@@ -1,0 +1,78 @@
+// The program `rvma`: finds the sub-command and turns what escapes it into the documented exit status.
+#include <exception>
+#include <iostream>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "cli/command_line.hpp"
+#include "cli/commands.hpp"
+
+namespace {
+
+using namespace rvma::cli;  // NOLINT(google-build-using-namespace): this file is the program around that namespace
+
+struct Command {
+  const char* name;
+  const char* job;
+  int (*run)(const std::vector<std::string>& arguments);
+};
+
+constexpr Command kCommands[] = {
+    {"run", "simulate a trace and say what limited it", run_command},
+    {"gen", "write a trace of a known pattern", gen_command},
+    {"config", "list all configuration keys, or print the resolved configuration", config_command},
+};
+
+void print_usage(std::ostream& out) {
+  out << "usage: rvma COMMAND [arguments]\n\n";
+  for (const Command& command : kCommands) {
+    out << "  " << command.name << std::string(10 - std::string(command.name).size(), ' ') << command.job << "\n";
+  }
+  out << "\nrvma COMMAND --help lists a command's options.\n";
+}
+
+int dispatch(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    print_usage(std::cerr);
+    return kBadInput;
+  }
+  if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    print_usage(std::cout);
+    return kFine;
+  }
+  if (arguments[0] == "--version") {
+    std::cout << "rvma " RVMA_VERSION "\n";
+    return kFine;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    names.emplace_back(command.name);
+    if (arguments[0] == command.name) return command.run({arguments.begin() + 1, arguments.end()});
+  }
+  const std::string near = rvma::nearest_name(arguments[0], names);
+  std::cerr << command_line_error("unknown command " + rvma::quoted(arguments[0]),
+                                  near.empty() ? "expected run, gen or config" : "did you mean " + near + "?")
+                   .to_string()
+            << "\n";
+  return kBadInput;
+}
+
+}  // namespace
+
+int sc_main(int argc, char** argv) {
+  // The kernel's own chatter (deprecation banners, "simulation stopped") is not a result.
+  sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
+  try {
+    const int status = dispatch({argv + 1, argv + argc});
+    std::cout.flush();
+    if (!std::cout) {
+      std::cerr << "rvma: error: cannot write to standard output\n";
+      return status == kFine ? kBadInput : status;
+    }
+    return status;
+  } catch (const std::exception& error) {
+    std::cerr << "rvma: internal error: " << error.what() << "\n";
+    return kInternal;
+  }
+}

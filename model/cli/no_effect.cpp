@@ -1,0 +1,47 @@
+#include "cli/no_effect.hpp"
+
+#include <string_view>
+
+#include "fabric/fabric.hpp"
+
+namespace rvma::cli {
+namespace {
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+struct Rule {
+  std::string_view prefix;  ///< of the keys concerned
+  bool idle = false;        ///< nothing reads them in this run
+  std::string_view why;
+};
+
+}  // namespace
+
+std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks) {
+  const std::uint32_t per_node = config.workload.ranks_per_node;
+  const std::uint32_t nodes = (ranks + per_node - 1) / per_node;
+  const bool has_switch = resolve(config.fabric.topology, nodes) != Topology::p2p;
+  const bool inline_mode = config.nic.command.mode.get() == CommandMode::inline_;
+  const Rule rules[] = {
+      {"fabric.switch.", !has_switch, "there is no switch in topology p2p"},
+      {"fabric.star.", !has_switch, "the topology is p2p"},
+      {"fabric.routing", true, "there is only one path between any two nodes"},
+      {"fabric.faults.", nodes < 2, "there is only one node, and its packets turn round before the link"},
+      {"fabric.link.", nodes < 2, "there is only one node, and its packets turn round before the link"},
+      {"fabric.faults.reverse_hold", config.fabric.faults.reverse == 0U, "fabric.faults.reverse is 0"},
+      {"nic.command.fetch", inline_mode, "nic.command.mode is inline"},
+      {"nic.reliability.rnr_delay", config.nic.reliability.rnr_tries == 0U, "nic.reliability.rnr_tries is 0"},
+  };
+  std::vector<std::string> warnings;
+  for (const KeyRef& key : keys_of(config)) {
+    if (!key.key->set_by_user()) continue;
+    for (const Rule& rule : rules) {
+      if (!rule.idle || !starts_with(key.path, rule.prefix)) continue;
+      warnings.push_back(key.path + " has no effect in this run: " + std::string{rule.why});
+      break;
+    }
+  }
+  return warnings;
+}
+
+}  // namespace rvma::cli

@@ -1,0 +1,16 @@
+/// \file
+/// Keys that the user set although nothing in this run reads them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platform/config.hpp"
+
+namespace rvma::cli {
+
+/// One line for each such key, without prefix.
+std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks);
+
+}  // namespace rvma::cli

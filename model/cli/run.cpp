@@ -1,0 +1,386 @@
+// rvma run: one trace, simulated, checked and reported.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <sstream>
+
+#include "cli/command_line.hpp"
+#include "cli/commands.hpp"
+#include "cli/no_effect.hpp"
+#include "platform/config.hpp"
+#include "platform/system.hpp"
+#include "report/atomic_file.hpp"
+#include "report/limits.hpp"
+#include "report/progress.hpp"
+#include "report/recorder.hpp"
+#include "report/run_report.hpp"
+#include "report/scoreboard.hpp"
+#include "report/settle_clock.hpp"
+#include "workload/player.hpp"
+#include "workload/trace.hpp"
+
+namespace rvma::cli {
+namespace po = boost::program_options;
+namespace {
+
+struct RunOptions {
+  std::string trace;
+  std::string config_file;
+  std::vector<std::string> sets;
+  std::string out_dir;
+  bool check = false;
+  bool quiet = false;
+  bool progress = false;
+  std::optional<std::uint64_t> seed;
+  std::optional<Time> limit;
+  std::optional<Time> wall_limit;
+};
+
+volatile std::sig_atomic_t stop_asked = 0;
+extern "C" void ask_to_stop(int /*signal*/) { stop_asked = 1; }
+
+po::options_description describe_options() {
+  po::options_description options("rvma run TRACE [options]\n\nOptions");
+  options.add_options()("help,h", "list these options")("trace", po::value<std::string>(), "the trace; - is stdin")(
+      "config", po::value<std::string>(), "configuration file (JSON, comments allowed)")(
+      "set", po::value<std::vector<std::string>>()->composing(), "KEY=VALUE: overrides one configuration key")(
+      "out", po::value<std::string>(), "directory for stats.json and the CSV files; created if missing")(
+      "check", "hold every completion and every byte against the trace; exit status 1 on a failure")(
+      "quiet", "print no summary")("seed", po::value<std::string>(), "seed of all random choices (workload.seed)")(
+      "limit", po::value<std::string>(), "stop after this simulated time; results are marked partial")(
+      "wall-limit", po::value<std::string>(), "stop after this time on the clock; results are marked partial")(
+      "progress", "print progress to stderr (automatic on a terminal)")(
+      "table", po::value<std::string>()->default_value("model"), "translation table: model (the C++ one)")(
+      "protocol", po::value<std::string>()->default_value("rvma"), "rvma");
+  return options;
+}
+
+/// The value of an option that has only one in this program; an error that lists it otherwise.
+void require_value(const po::variables_map& values, const char* name, const std::string& only, ErrorList& errors) {
+  const std::string& value = values[name].as<std::string>();
+  if (value != only) {
+    errors.add(command_line_error(std::string{"--"} + name + ": unknown value " + quoted(value), "expected " + only));
+  }
+}
+
+std::optional<Time> time_option(const po::variables_map& values, const char* name, ErrorList& errors) {
+  if (values.count(name) == 0) return std::nullopt;
+  const auto parsed = parse_time(values[name].as<std::string>());
+  if (parsed) return *parsed;
+  errors.add(command_line_error(std::string{"--"} + name + ": " + parsed.error().what, parsed.error().expected));
+  return std::nullopt;
+}
+
+RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
+  RunOptions options;
+  if (values.count("trace") == 0) {
+    errors.add(command_line_error("no trace given", "expected rvma run TRACE"));
+  } else {
+    options.trace = values["trace"].as<std::string>();
+  }
+  if (values.count("config") != 0) options.config_file = values["config"].as<std::string>();
+  if (values.count("set") != 0) options.sets = values["set"].as<std::vector<std::string>>();
+  if (values.count("out") != 0) options.out_dir = values["out"].as<std::string>();
+  options.check = values.count("check") != 0;
+  options.quiet = values.count("quiet") != 0;
+  options.progress = values.count("progress") != 0 || isatty(STDERR_FILENO) == 1;
+  if (values.count("seed") != 0) {
+    const auto seed = parse_integer(values["seed"].as<std::string>(), ~std::uint64_t{0}, "seed");
+    if (seed) {
+      options.seed = *seed;
+    } else {
+      errors.add(command_line_error("--seed: " + seed.error().what, seed.error().expected));
+    }
+  }
+  options.limit = time_option(values, "limit", errors);
+  options.wall_limit = time_option(values, "wall-limit", errors);
+  require_value(values, "table", "model", errors);
+  require_value(values, "protocol", "rvma", errors);
+  return options;
+}
+
+void resolve_config(const RunOptions& options, Config& config, ErrorList& errors) {
+  const std::vector<KeyRef> keys = keys_of(config);
+  if (!options.config_file.empty()) load_config_file(options.config_file, keys, errors);
+  for (const std::string& assignment : options.sets) apply_set(assignment, keys, errors);
+  if (options.seed) config.workload.seed = *options.seed;
+}
+
+/// The files of --out; all appear under their names at once, when the run is over.
+struct ResultFiles {
+  std::unique_ptr<AtomicFile> completions;
+  std::unique_ptr<AtomicFile> puts;
+  std::unique_ptr<AtomicFile> calls;
+  std::unique_ptr<AtomicFile> stats;
+
+  bool open(const std::string& directory, ErrorList& errors) {
+    std::error_code failure;
+    std::filesystem::create_directories(directory, failure);
+    if (failure) {
+      errors.add(command_line_error("--out: cannot create " + quoted(directory) + ": " + failure.message()));
+      return false;
+    }
+    const auto make = [&](const char* name) -> std::unique_ptr<AtomicFile> {
+      auto file = std::make_unique<AtomicFile>(directory + "/" + name);
+      if (const auto error = file->open()) {
+        errors.add(*error);
+        return nullptr;
+      }
+      return file;
+    };
+    completions = make("completions.csv");
+    puts = make("puts.csv");
+    calls = make("calls.csv");
+    stats = make("stats.json");
+    return errors.empty();
+  }
+  bool commit(ErrorList& errors) {
+    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), stats.get()}) {
+      if (const auto error = file->commit()) errors.add(*error);
+    }
+    return errors.empty();
+  }
+  RunRecorder::Files streams() {
+    if (!stats) return {};
+    return {&completions->stream(), &puts->stream(), &calls->stream()};
+  }
+};
+
+std::uint64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Lets simulated time pass until nothing is left to happen, a limit is reached or the user asks to stop.
+class Clockwork {
+ public:
+  enum class End { starved, limit, wall_limit, signal };
+
+  Clockwork(const RunOptions& options, Progress& progress) : options_(options), progress_(progress) {}
+
+  End run() {
+    using Clock = std::chrono::steady_clock;
+    const auto began = Clock::now();
+    std::signal(SIGINT, ask_to_stop);
+    std::signal(SIGTERM, ask_to_stop);
+    sc_core::sc_start(sc_core::SC_ZERO_TIME);  // elaborates, and starts the programs
+    while (true) {
+      if (stop_asked != 0) return End::signal;
+      const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began).count();
+      if (options_.wall_limit && elapsed >= options_.wall_limit->ps() / 1000) return End::wall_limit;
+      progress_.update(SimContext::now(), static_cast<std::uint64_t>(elapsed));
+      if (!sc_core::sc_pending_activity()) return End::starved;
+      // A slice that begins at the next event: idle time is skipped, not stepped through.
+      const Time next = Time::from_ps(static_cast<std::int64_t>(sc_core::sc_time_to_pending_activity().value()));
+      if (options_.limit && SimContext::now() + next > *options_.limit) return End::limit;
+      Time slice = next + kSlice;
+      if (options_.limit) slice = std::min(slice, *options_.limit - SimContext::now());
+      if (slice <= Time::zero()) slice = Time::from_ps(1);
+      sc_core::sc_start(SimContext::to_sc(slice), sc_core::SC_EXIT_ON_STARVATION);
+    }
+  }
+
+ private:
+  static constexpr Time kSlice = Time::from_us(200);
+  const RunOptions& options_;
+  Progress& progress_;
+};
+
+class Run {
+ public:
+  Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files)
+      : options_(options),
+        config_(config),
+        trace_(trace),
+        files_(files),
+        context_(config.workload.seed),
+        with_bytes_(config.workload.payload.get() == PayloadMode::bytes),
+        writes_(!options.out_dir.empty()),
+        recorder_(trace, registry_, files.streams(), with_bytes_ ? buffer_reader() : RunRecorder::ReadBuffer{},
+                  [this](Time when) { wake_at(when); }),
+        limits_(context_.stats()),
+        progress_(options.progress && !options.quiet, trace.total_operations(), recorder_) {
+    nic_observers_.add(registry_);
+    nic_observers_.add(recorder_);
+    std::vector<PlayerObserver*> player_observers{&recorder_, &limits_};
+    if (options.check) {
+      scoreboard_ = std::make_unique<Scoreboard>(
+          registry_,
+          Scoreboard::Host{buffer_reader(),
+                           [this](NodeId node, PhysicalAddress word) { return system_->load64(node, word); },
+                           [this](Time when) { wake_at(when); }},
+          static_cast<std::uint32_t>(config.nic.mtu->count()), with_bytes_);
+      nic_observers_.add(*scoreboard_);
+      player_observers.push_back(scoreboard_.get());
+    }
+    if (writes_ || options.check) {
+      settle_clock_ = std::make_unique<SettleClock>("results", context_);
+      settle_clock_->on_settle([this](Time now) {
+        if (scoreboard_) scoreboard_->settle(now);
+        if (writes_) recorder_.settle(now);
+      });
+    }
+    system_ = std::make_unique<System>(context_, config, trace.ranks(), nic_observers_, &recorder_);
+    std::vector<RankHome> homes;
+    for (std::uint32_t r = 0; r < trace.ranks(); ++r) {
+      const RankId rank{r};
+      homes.push_back({system_->node_of(rank), system_->pid_of(rank), &system_->driver(rank)});
+    }
+    player_ = std::make_unique<Player>(trace, config.workload, config.nic.history, homes, player_observers);
+    for (std::uint32_t r = 0; r < trace.ranks(); ++r) {
+      system_->run_on(RankId{r}, [this, r](Driver&) { player_->play(RankId{r}); });
+    }
+  }
+
+  /// Runs to the end and fills `report`; its pointers are valid as long as this object.
+  void execute(RunReport& report) {
+    Clockwork clockwork(options_, progress_);
+    const auto began = std::chrono::steady_clock::now();
+    const Clockwork::End end = clockwork.run();
+    report.wall_ns = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - began).count());
+    progress_.finish();
+
+    const Time now = SimContext::now();
+    report.end = now;
+    recorder_.finish(now);
+    judge(end, report);
+    if (scoreboard_) {
+      scoreboard_->finish(now, recorder_.totals());
+      if (!scoreboard_->passed()) {
+        report.problems.push_back("check: " + std::to_string(scoreboard_->failure_count()) + " failures");
+      }
+    }
+    describe(report);
+  }
+
+ private:
+  RunRecorder::ReadBuffer buffer_reader() {
+    return [this](NodeId node, Pid pid, VirtualAddress from, std::uint64_t bytes, std::vector<std::uint8_t>& to) {
+      system_->read(node, pid, from, bytes, to);
+    };
+  }
+  void wake_at(Time when) {
+    if (settle_clock_) settle_clock_->wake_at(when);
+  }
+
+  void judge(Clockwork::End end, RunReport& report) {
+    switch (end) {
+      case Clockwork::End::starved:
+        for (const std::string& line : player_->waiting()) report.problems.push_back(line);
+        break;
+      case Clockwork::End::limit:
+        report.problems.push_back("--limit reached at " + to_string(SimContext::now()) + ": results are partial");
+        break;
+      case Clockwork::End::wall_limit:
+        report.problems.emplace_back("--wall-limit reached: results are partial");
+        break;
+      case Clockwork::End::signal:
+        report.problems.emplace_back("stopped by a signal: results are partial");
+        break;
+    }
+    report.partial = end != Clockwork::End::starved;
+    if (recorder_.operations() == 0) report.problems.emplace_back("no operation was executed");
+  }
+
+  void describe(RunReport& report) {
+    report.trace = options_.trace;
+    report.topology = ValueText<Topology>::print(system_->fabric().topology());
+    report.ranks = trace_.ranks();
+    report.nodes = system_->nodes();
+    report.seed = config_.workload.seed;
+    Config copy = config_;
+    report.config = config_to_json(keys_of(copy));
+    report.cycles = static_cast<std::uint64_t>(ClockDomain(config_.nic.clock).edge_at_or_after(report.end).count());
+    report.events = context_.notifications();
+    report.activations = context_.activations();
+    report.peak_rss_bytes = peak_rss_bytes();
+    report.recorder = &recorder_;
+    report.scoreboard = scoreboard_.get();
+    report.stats = &context_.stats();
+    report.limits = limits_.limits(recorder_.region());
+    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown());
+    report.out_dir = options_.out_dir;
+  }
+
+  const RunOptions& options_;
+  const Config& config_;
+  const Trace& trace_;
+  ResultFiles& files_;
+  SimContext context_;
+  bool with_bytes_;
+  bool writes_;
+  PutRegistry registry_;
+  RunRecorder recorder_;
+  LimitsObserver limits_;
+  Progress progress_;
+  std::unique_ptr<Scoreboard> scoreboard_;
+  std::unique_ptr<SettleClock> settle_clock_;
+  ObserverList nic_observers_;
+  std::unique_ptr<System> system_;
+  std::unique_ptr<Player> player_;
+};
+
+int report_errors(const ErrorList& errors) {
+  errors.print(std::cerr);
+  return kBadInput;
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  // 1. What is asked for.
+  const po::options_description described = describe_options();
+  po::variables_map values;
+  Error usage;
+  ErrorList errors;
+  if (!parse(arguments, described, {"trace"}, values, usage)) {
+    errors.add(usage);
+    return report_errors(errors);
+  }
+  if (values.count("help") != 0) {
+    std::cout << described << "\n";
+    return kFine;
+  }
+  const RunOptions options = read_options(values, errors);
+  Config config;
+  resolve_config(options, config, errors);
+  if (!errors.empty()) return report_errors(errors);
+
+  // 2. The trace, and whether this machine can run it.
+  const std::unique_ptr<Trace> trace = Trace::open(options.trace, errors);
+  if (!trace) return report_errors(errors);
+  validate(config, trace->ranks(), errors);
+  if (!errors.empty()) return report_errors(errors);
+  for (const std::string& warning : trace->warnings()) std::cerr << warning << "\n";
+  for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
+    std::cerr << "rvma: warning: " << warning << "\n";
+  }
+  ResultFiles files;
+  if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);
+
+  // 3. Run, and tell. The kernel's modules must not outlive the run.
+  Run run(options, config, *trace, files);
+  RunReport report;
+  run.execute(report);
+  if (!options.out_dir.empty()) {
+    write_stats_json(files.stats->stream(), report);
+    if (!files.commit(errors)) return report_errors(errors);
+  }
+  if (!options.quiet) print_summary(std::cout, report);
+  for (const std::string& problem : report.problems) std::cerr << problem << "\n";
+  if (report.scoreboard != nullptr) {
+    for (const std::string& failure : report.scoreboard->failures()) std::cerr << "check: " << failure << "\n";
+  }
+  return report.problems.empty() ? kFine : kFailed;
+}
+
+}  // namespace rvma::cli

@@ -1,0 +1,32 @@
+/// \file
+/// Memory that the driver shares with the NIC: words and page lists, physically contiguous, recycled.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "host/address_space.hpp"
+
+namespace rvma {
+
+/// Blocks of 16 bytes and up, by powers of two, each aligned to its size up to a page. Grows with what is in use at a
+/// time; nothing goes back to the frame allocator. Contents are whatever the last user left.
+class PinnedMemory {
+ public:
+  explicit PinnedMemory(FrameAllocator& frames) : frames_(frames) {}
+
+  PhysicalAddress allocate(std::uint64_t bytes);
+  /// `bytes` as at allocation.
+  void free(PhysicalAddress block, std::uint64_t bytes);
+
+ private:
+  static constexpr unsigned kSmallestShift = 4;
+  static unsigned class_of(std::uint64_t bytes);
+
+  FrameAllocator& frames_;
+  std::array<std::vector<PhysicalAddress>, 64> free_;  ///< by class
+};
+
+}  // namespace rvma

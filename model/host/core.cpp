@@ -1,0 +1,181 @@
+#include "host/core.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace rvma {
+
+namespace {
+/// Rank programs are shallow; only the touched part of a stack costs memory.
+constexpr int kStackBytes = 256 * 1024;
+}  // namespace
+
+Core::Core(const sc_core::sc_module_name& name, SimContext& context, const CoreConfig& config, Pid pid,
+           MemoryIf& memory)
+    : Component(name, context, config.clock.get()),
+      mmio("mmio"),
+      pid_(pid),
+      memory_(memory),
+      issue_(clock().time(config.issue)),
+      poll_interval_(std::max(clock().time(config.poll_interval), clock().time_of(Cycles{1}))),
+      mwait_wakeup_(clock().time(config.mwait_wakeup)),
+      interrupt_latency_(clock().time(config.interrupt_latency)) {
+  context.stats().add(path(), stats_);
+}
+
+Core::~Core() = default;
+
+void Core::run(std::function<void()> program) {
+  sc_core::sc_spawn_options options;
+  options.set_stack_size(kStackBytes);
+  const std::string thread_name = std::string{basename()} + "_program";
+  sc_core::sc_spawn([this, program = std::move(program)] { thread(program); },
+                    sc_core::sc_gen_unique_name(thread_name.c_str()), &options);
+}
+
+void Core::thread(const std::function<void()>& program) {
+  context().count_activation();
+  program();
+  finished_ = true;
+}
+
+// ------------------------------------------------------------------------------------------------- spending time
+
+void Core::pause(Time time) {
+  if (time == Time::zero()) return;
+  context().count_notification();
+  sc_core::wait(SimContext::to_sc(time));
+  context().count_activation();
+}
+
+void Core::spend_issue() {
+  ++stats_.calls;
+  stats_.issue_ns += issue_;
+  pause(issue_);
+}
+
+void Core::compute(Time time) {
+  stats_.compute_ns += time;
+  pause(time);
+}
+
+// ------------------------------------------------------------------------------------------------ memory and the NIC
+
+void Core::mmio_write(std::uint64_t address, const void* bytes, std::uint32_t length) {
+  write_.set_command(tlm::TLM_WRITE_COMMAND);
+  write_.set_address(address);
+  // The generic payload has one pointer for both directions; a write's target only reads through it.
+  write_.set_data_ptr(static_cast<unsigned char*>(const_cast<void*>(bytes)));
+  write_.set_data_length(length);
+  write_.set_streaming_width(length);
+  write_.set_byte_enable_ptr(nullptr);
+  write_.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  mmio->b_transport(write_, delay);
+  RVMA_ASSERT(write_.is_response_ok(), "the NIC accepts every write of its driver");
+  ++stats_.mmio_writes;
+}
+
+std::uint64_t Core::load64(PhysicalAddress address) {
+  std::uint8_t bytes[8];
+  memory_.read(address, bytes, sizeof bytes);
+  std::uint64_t value = 0;
+  for (int i = 7; i >= 0; --i) value = value << 8 | bytes[i];
+  return value;
+}
+
+// ------------------------------------------------------------------------------------------------------- waiting
+
+void Core::resume_after(Time delay) {
+  context().count_notification();
+  resume_.notify(SimContext::to_sc(delay));
+}
+
+void Core::block() {
+  waiting_ = true;
+  sc_core::wait(resume_);
+  context().count_activation();
+  waiting_ = false;
+  sleep_ = Sleep::none;
+}
+
+/// The monitor saw a write: the thread goes on after what noticing it costs, in one step.
+void Core::on_word_written() {
+  woken_at_ = now();
+  if (sleep_ == Sleep::mwait) {
+    resume_after(mwait_wakeup_);
+    return;
+  }
+  const std::int64_t interval = poll_interval_.ps();
+  const std::int64_t since = (woken_at_ - sleep_from_).ps();
+  const std::int64_t polls = std::max<std::int64_t>(1, (since + interval - 1) / interval);
+  stats_.polls += static_cast<std::uint64_t>(polls);
+  sleep_from_ += poll_interval_ * polls;
+  resume_after(sleep_from_ - woken_at_);
+}
+
+void Core::mwait(PhysicalAddress word) {
+  sleep_ = Sleep::mwait;
+  sleep_from_ = now();
+  memory_.watch(word, 8, [this] { on_word_written(); });
+  block();
+  ++stats_.wakeups;
+  stats_.asleep_ns += woken_at_ - sleep_from_;
+  stats_.burned_ns += mwait_wakeup_;
+}
+
+void Core::wait_change(PhysicalAddress address, std::uint64_t old) {
+  while (load64(address) == old) mwait(address);
+}
+
+Time Core::wait_nonzero(PhysicalAddress word, WaitHow how, const std::function<void()>& arm) {
+  switch (how) {
+    case WaitHow::mwait:
+      wait_change(word, 0);
+      break;
+    case WaitHow::poll: {
+      const Time start = now();
+      ++stats_.polls;
+      sleep_from_ = start;
+      while (load64(word) == 0) {
+        sleep_ = Sleep::poll;
+        memory_.watch(word, 8, [this] { on_word_written(); });
+        block();
+      }
+      stats_.burned_ns += now() - start;
+      break;
+    }
+    case WaitHow::interrupt:
+      if (load64(word) != 0) break;
+      arm();
+      while (load64(word) == 0) {
+        sleep_ = Sleep::interrupt;
+        sleep_from_ = now();
+        block();
+        stats_.asleep_ns += woken_at_ - sleep_from_;
+        stats_.burned_ns += interrupt_latency_;
+      }
+      break;
+  }
+  return now();
+}
+
+void Core::interrupt() {
+  ++stats_.interrupts;
+  if (sleep_ != Sleep::interrupt) return;
+  sleep_ = Sleep::none;
+  woken_at_ = now();
+  resume_after(interrupt_latency_);
+}
+
+void Core::block_on(sc_core::sc_event& wake) {
+  waiting_ = true;
+  sc_core::wait(wake);
+  context().count_activation();
+  waiting_ = false;
+}
+
+}  // namespace rvma

@@ -1,0 +1,249 @@
+#include "host/memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace rvma {
+
+namespace {
+/// Backing is taken from the machine in pieces of about this size.
+constexpr std::size_t kSlabBytes = std::size_t{256} * 1024;
+
+unsigned log2_of(std::uint64_t power) {
+  unsigned shift = 0;
+  while ((std::uint64_t{1} << shift) < power) ++shift;
+  return shift;
+}
+}  // namespace
+
+Memory::Memory(const sc_core::sc_module_name& name, SimContext& context, const HostConfig& config)
+    : Component(name, context, config.core.clock.get()),
+      page_bytes_(config.page->count()),
+      page_shift_(log2_of(page_bytes_)),
+      wakeup_(*this, "visible", [this] { on_wakeup(); }) {
+  RVMA_ASSERT(page_bytes_ == std::uint64_t{1} << page_shift_, "host.page is a power of two");
+  context.stats().add(path(), stats_);
+}
+
+Memory::~Memory() = default;
+
+void Memory::read(PhysicalAddress address, void* to, std::uint64_t bytes) {
+  settle();
+  auto* out = static_cast<std::uint8_t*>(to);
+  std::uint64_t at = address.value();
+  while (bytes > 0) {
+    const std::uint64_t offset = at & (page_bytes_ - 1);
+    const std::uint64_t piece = std::min(bytes, page_bytes_ - offset);
+    if (const std::uint8_t* page = find_page(at >> page_shift_)) {
+      std::memcpy(out, page + offset, piece);
+    } else {
+      std::memset(out, 0, piece);
+    }
+    out += piece;
+    at += piece;
+    bytes -= piece;
+  }
+}
+
+void Memory::write(PhysicalAddress address, const void* from, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  settle();
+  store(address.value(), static_cast<const std::uint8_t*>(from), bytes);
+  trigger(address.value(), bytes);
+}
+
+void Memory::zero(PhysicalAddress address, std::uint64_t bytes) {
+  settle();
+  std::uint64_t at = address.value();
+  for (std::uint64_t left = bytes; left > 0;) {
+    const std::uint64_t offset = at & (page_bytes_ - 1);
+    const std::uint64_t piece = std::min(left, page_bytes_ - offset);
+    if (std::uint8_t* page = find_page(at >> page_shift_)) std::memset(page + offset, 0, piece);
+    at += piece;
+    left -= piece;
+  }
+  if (bytes > 0) trigger(address.value(), bytes);
+}
+
+void Memory::post(tlm::tlm_generic_payload& write, Time visible) {
+  RVMA_ASSERT(visible >= now(), "a posted write becomes visible now or later");
+  settle();
+  PendingWrite pending;
+  pending.visible = visible;
+  pending.address = write.get_address();
+  pending.bytes = write.get_data_length();
+  const bool interrupt = pending.address >= kInterruptWindow;
+  if (!interrupt) {
+    if (write.get_data_ptr() == nullptr || pending.bytes == 0) return;
+    if (write.has_mm()) {
+      write.acquire();
+      pending.transaction = &write;
+    } else {
+      pending.copy.assign(write.get_data_ptr(), write.get_data_ptr() + pending.bytes);
+    }
+  }
+  if (interrupt) ++pending_interrupts_;
+  if (interrupt || is_watched(pending.address, pending.bytes)) wakeup_.at(visible);
+  pending_.insert_from_back(std::move(pending),
+                            [](const PendingWrite& a, const PendingWrite& b) { return a.visible < b.visible; });
+  stats_.pending_writes.observe(pending_.size());
+}
+
+std::uint64_t Memory::watch(PhysicalAddress address, std::uint64_t bytes, std::function<void()> changed) {
+  settle();
+  const Watch& added =
+      watches_.emplace_back(Watch{++last_handle_, address.value(), address.value() + bytes, std::move(changed)});
+  ++stats_.watches;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    if (!added.overlaps(pending_[i].address, pending_[i].bytes)) continue;
+    wakeup_.at(pending_[i].visible);
+    break;
+  }
+  return last_handle_;
+}
+
+void Memory::unwatch(std::uint64_t handle) {
+  const auto has_handle = [handle](const auto& item) { return item.handle == handle; };
+  watches_.erase(std::remove_if(watches_.begin(), watches_.end(), has_handle), watches_.end());
+  due_.erase(std::remove_if(due_.begin(), due_.end(), has_handle), due_.end());
+  // A callback may cancel a watch that is called behind it; the list under way keeps its length.
+  for (Due& due : calling_) {
+    if (due.handle == handle) due.changed = nullptr;
+  }
+  if (watches_.empty() && due_.empty() && pending_interrupts_ == 0) wakeup_.cancel();
+}
+
+void Memory::release_frame(PhysicalAddress address) {
+  settle();
+  const auto found = pages_.find(address.value() >> page_shift_);
+  if (found == pages_.end()) return;
+  free_pages_.push_back(found->second);
+  pages_.erase(found);
+}
+
+void Memory::settle_due() {
+  const Time time = now();
+  while (!pending_.empty() && pending_.front().visible <= time) {
+    PendingWrite write = pending_.pop_front();
+    apply(write);
+  }
+}
+
+void Memory::apply(PendingWrite& write) {
+  if (write.address >= kInterruptWindow) {
+    --pending_interrupts_;
+    ++stats_.interrupts;
+    due_.push_back(Due{0, nullptr, Pid{static_cast<std::uint16_t>((write.address - kInterruptWindow) / 16)}});
+    call_due_soon();
+    return;
+  }
+  ++stats_.posted_writes;
+  stats_.posted_bytes += write.bytes;
+  const std::uint8_t* from = write.transaction != nullptr ? write.transaction->get_data_ptr() : write.copy.data();
+  store(write.address, from, write.bytes);
+  if (write.transaction != nullptr) write.transaction->release();
+  trigger(write.address, write.bytes);
+}
+
+void Memory::store(std::uint64_t address, const std::uint8_t* from, std::uint64_t bytes) {
+  RVMA_ASSERT(address + bytes <= kInterruptWindow && address + bytes >= address, "a write to memory stays in memory");
+  while (bytes > 0) {
+    const std::uint64_t offset = address & (page_bytes_ - 1);
+    const std::uint64_t piece = std::min(bytes, page_bytes_ - offset);
+    std::uint8_t* page = back_page(address >> page_shift_, offset, piece);
+    std::memcpy(page + offset, from, piece);
+    from += piece;
+    address += piece;
+    bytes -= piece;
+  }
+}
+
+std::uint8_t* Memory::find_page(std::uint64_t number) const {
+  const auto found = pages_.find(number);
+  return found == pages_.end() ? nullptr : found->second;
+}
+
+/// The page's backing; a new one is zeroed except for [offset, offset + bytes), which the caller writes.
+std::uint8_t* Memory::back_page(std::uint64_t number, std::uint64_t offset, std::uint64_t bytes) {
+  const auto [place, is_new] = pages_.try_emplace(number, nullptr);
+  if (!is_new) return place->second;
+  if (free_pages_.empty()) {
+    const std::size_t pages = std::max<std::size_t>(1, kSlabBytes / page_bytes_);
+    // Not value-initialised: pages that are never used are never touched.
+    slabs_.emplace_back(new std::uint8_t[pages * page_bytes_]);
+    for (std::size_t i = pages; i-- > 0;) free_pages_.push_back(slabs_.back().get() + i * page_bytes_);
+    made_pages_ += pages;
+  }
+  std::uint8_t* page = free_pages_.back();
+  free_pages_.pop_back();
+  place->second = page;
+  std::memset(page, 0, offset);
+  std::memset(page + offset + bytes, 0, page_bytes_ - offset - bytes);
+  stats_.backed_pages.observe(pages_.size());
+  return page;
+}
+
+bool Memory::is_watched(std::uint64_t address, std::uint64_t bytes) const {
+  return std::any_of(watches_.begin(), watches_.end(),
+                     [&](const Watch& watch) { return watch.overlaps(address, bytes); });
+}
+
+/// Moves the watches that the write hits to the list of calls; they are made from the wake-up, never from within the
+/// access that happened to apply the write.
+void Memory::trigger(std::uint64_t address, std::uint64_t bytes) {
+  for (std::size_t i = 0; i < watches_.size();) {
+    if (!watches_[i].overlaps(address, bytes)) {
+      ++i;
+      continue;
+    }
+    ++stats_.watch_hits;
+    due_.push_back(Due{watches_[i].handle, std::move(watches_[i].changed), Pid{}});
+    watches_.erase(watches_.begin() + static_cast<std::ptrdiff_t>(i));
+    call_due_soon();
+  }
+}
+
+/// The wake-up itself looks at the list when it has settled, and again before it ends.
+void Memory::call_due_soon() {
+  if (!in_wakeup_) wakeup_.at(now());
+}
+
+/// Arms for the earliest pending write that somebody has to be told of.
+void Memory::arm() {
+  if (!due_.empty()) {
+    wakeup_.at(now());
+    return;
+  }
+  if (watches_.empty() && pending_interrupts_ == 0) {
+    wakeup_.cancel();
+    return;
+  }
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    const PendingWrite& write = pending_[i];
+    if (write.address < kInterruptWindow && !is_watched(write.address, write.bytes)) continue;
+    wakeup_.at(write.visible);
+    return;
+  }
+}
+
+void Memory::on_wakeup() {
+  in_wakeup_ = true;
+  settle();
+  std::swap(calling_, due_);
+  for (std::size_t i = 0; i < calling_.size(); ++i) {
+    const std::function<void()> changed = std::move(calling_[i].changed);
+    if (changed) {
+      changed();
+    } else if (calling_[i].handle == 0 && interrupt_) {
+      interrupt_(calling_[i].pid);
+    }
+  }
+  calling_.clear();
+  in_wakeup_ = false;
+  arm();
+}
+
+}  // namespace rvma

@@ -1,0 +1,422 @@
+#include "nic/address_conversion.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace rvma {
+
+namespace {
+
+constexpr std::uint32_t kEntryBytes = 8;
+constexpr std::uint32_t kLineBytes = PageCache::kLinePages * kEntryBytes;
+
+unsigned log2_of(std::uint64_t power_of_two) {
+  unsigned shift = 0;
+  while ((std::uint64_t{1} << shift) < power_of_two) ++shift;
+  return shift;
+}
+
+std::uint64_t load_little_endian(const std::uint8_t* bytes) {
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < kEntryBytes; ++i) value |= std::uint64_t{bytes[i]} << (8 * i);
+  return value;
+}
+
+}  // namespace
+
+AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config,
+                                     Bytes page, NodeId node, WindowStore& windows, const ObserverList& observers)
+    : Component(name, context, config.clock),
+      lookup("lookup"),
+      delivery("delivery"),
+      dma("dma"),
+      writer("writer"),
+      credit("credit"),
+      node_(node),
+      windows_(windows),
+      observers_(observers),
+      page_shift_(log2_of(page.count())),
+      latency_(config.receive.conversion_latency),
+      cache_(config.page_cache.on_chip),
+      line_buffers_(kLineBytes),
+      fetches_(config.receive.page_misses),
+      decision_(*this, "decision", [this] { run(); }) {
+  for (Index i = config.receive.page_misses; i > 0; --i) free_fetches_.push_back(i - 1);
+  this->context().stats().add(path(), stats_);
+}
+
+void AddressConversion::start_of_simulation() {
+  dma->on_write_room([this] {
+    if (needs_room_) run();
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------- decisions
+
+void AddressConversion::convert(PacketPtr packet, Cycles ready) {
+  queue_.push(Arrival{std::move(packet), ready});
+  stats_.queue.observe(queue_.size());
+  if (queue_.size() == 1) arm();
+}
+
+void AddressConversion::arm() {
+  if (!queue_.empty()) decision_.at(clock().time_of(std::max({queue_.front().ready, next_decision_, current_cycle()})));
+}
+
+void AddressConversion::stall(Stall cause, Time since) {
+  if (stall_ == cause) return;
+  if (stall_ != Stall::none) {
+    (stall_ == Stall::writes ? stats_.stalled_on_writes_ns : stats_.stalled_on_misses_ns) += now() - stalled_since_;
+    since = now();
+  }
+  stall_ = cause;
+  stalled_since_ = since;
+}
+
+void AddressConversion::run() {
+  needs_room_ = false;
+  if (queue_.empty()) return;
+  // 1. One decision a cycle, in arrival order.
+  const Cycles cycle = current_cycle();
+  const Cycles due = std::max(queue_.front().ready, next_decision_);
+  if (due > cycle || clock().time_of(cycle) > now()) {
+    arm();
+    return;
+  }
+  // 2. It waits while an earlier packet needs a fetch that is not free; dma_read_done() goes on.
+  const Time due_time = clock().time_of(due);
+  if (!blocked_.empty()) {
+    stall(Stall::misses, due_time);
+    return;
+  }
+  // 3. It waits while the write queue has no room; on_write_room() goes on where its time is not known yet.
+  const Time room = dma->write_room_at();
+  if (room > now()) {
+    stall(Stall::writes, due_time);
+    needs_room_ = room.is_never();
+    if (!needs_room_) decision_.at(clock().time_of(clock().edge_at_or_after(room)));
+    return;
+  }
+  stall(Stall::none, due_time);
+  // 4. Decide.
+  next_decision_ = cycle + Cycles{1};
+  ++stats_.decisions;
+  stats_.decide.occupy(clock().time_of(next_decision_) - now(), 1);
+  decide(queue_.pop().packet, cycle);
+  arm();
+}
+
+void AddressConversion::decide(PacketPtr packet, Cycles cycle) {
+  const LookupResult answer = lookup->take();
+  const Time at = now();
+  const TransportHeader& transport = packet->transport;
+  const MessageRef message{transport.source, transport.source_incarnation, transport.generation, packet->data.message};
+
+  // 1. Duplicates and what belongs to the past stop here; Delivery acknowledges what has to be.
+  const DeliveryIf::Admission admission = delivery->admit(*packet);
+  switch (admission.verdict) {
+    case DeliveryIf::Verdict::fresh:
+      break;
+    case DeliveryIf::Verdict::duplicate:
+      ++stats_.duplicates;
+      ignore(*packet, "duplicate", at);
+      return_credit(*packet, at);
+      return;
+    case DeliveryIf::Verdict::stale:
+      ++stats_.stale;
+      ignore(*packet, "stale", at);
+      return_credit(*packet, at);
+      return;
+    case DeliveryIf::Verdict::closed:
+      ++stats_.late;
+      ignore(*packet, "closed", at);
+      return_credit(*packet, at);
+      return;
+  }
+  switch (admission.state) {
+    // 2. A refused message stays refused, whatever has been posted meanwhile.
+    case MessageState::refused:
+      ++stats_.refused_packets;
+      drop(*packet, message, at);
+      return;
+    // A message that has been counted whole has no packets left: this one contradicts it.
+    case MessageState::done:
+      ++stats_.late;
+      ignore(*packet, "closed", at);
+      drop(*packet, message, at);
+      return;
+    // 3. A bound message goes to its own buffer, whatever the table says by now.
+    case MessageState::bound: {
+      BufferPlace where;
+      if (!windows_.place(admission.binding, transport.source, packet->data, where)) {
+        ++stats_.mismatches;
+        ignore(*packet, "mismatch", at);
+        drop(*packet, message, at);
+        return;
+      }
+      place(std::move(packet), message, where, cycle);
+      return;
+    }
+    // 4. The first packet of a message binds it.
+    case MessageState::unseen:
+      bind(std::move(packet), message, answer, cycle);
+      return;
+  }
+}
+
+void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const LookupResult& answer, Cycles cycle) {
+  const Time at = now();
+  const BindAnswer bound = windows_.bind(message.source, packet->data, answer);
+  if (bound.malformed) {
+    ++stats_.mismatches;
+    ignore(*packet, "mismatch", at);
+    drop(*packet, message, at);
+    return;
+  }
+  if (bound.outcome != Outcome::pending) {
+    refuse(message, bound.outcome, at);
+  } else {
+    ++stats_.bindings;
+    if (bound.place.has_binding) delivery->bind(message, bound.place.binding);
+    observers_.tell([&](NicObserver& observer) {
+      observer.message_bound(node_, message, bound.slot, bound.place.buffer, bound.epoch, bound.message_offset,
+                             packet->data.message_length, at);
+    });
+  }
+  if (bound.retired) {
+    observers_.tell([&](NicObserver& observer) {
+      observer.epoch_retired(node_, bound.slot, bound.retired_buffer, bound.retired_epoch, false, at);
+    });
+  }
+  if (bound.retired_next) {
+    observers_.tell([&](NicObserver& observer) {
+      observer.epoch_retired(node_, bound.slot, bound.place.buffer, bound.epoch, false, at);
+    });
+  }
+  if (bound.outcome != Outcome::pending) {
+    drop(*packet, message, at);
+    return;
+  }
+  place(std::move(packet), message, bound.place, cycle);
+}
+
+void AddressConversion::refuse(const MessageRef& message, Outcome reason, Time at) {
+  ++refusals(reason);
+  delivery->refuse(message, reason, at);
+  observers_.tell([&](NicObserver& observer) { observer.message_refused(node_, message, reason, at); });
+}
+
+void AddressConversion::drop(const Packet& packet, const MessageRef& message, Time at) {
+  delivery->dispose(message, packet.transport.sequence, at);
+  return_credit(packet, at);
+}
+
+void AddressConversion::ignore(const Packet& packet, const char* why, Time at) {
+  observers_.tell([&](NicObserver& observer) { observer.packet_ignored(node_, packet, why, at); });
+}
+
+void AddressConversion::return_credit(const Packet& packet, Time at) {
+  if (credit.size() > 0) credit->return_credit(packet.wire_bytes, at);
+}
+
+Counter& AddressConversion::refusals(Outcome reason) {
+  switch (reason) {
+    case Outcome::no_mailbox:
+      return stats_.refused_no_mailbox;
+    case Outcome::closed:
+      return stats_.refused_closed;
+    case Outcome::bad_key:
+      return stats_.refused_bad_key;
+    case Outcome::stale:
+      return stats_.refused_stale;
+    case Outcome::no_buffer:
+      return stats_.refused_no_buffer;
+    case Outcome::bounds:
+      return stats_.refused_bounds;
+    case Outcome::busy:
+      return stats_.refused_busy;
+    case Outcome::pending:
+    case Outcome::ok:
+    case Outcome::timeout:
+    case Outcome::unfinished:
+      break;
+  }
+  RVMA_ASSERT(false, "a receiver refused a message with an outcome that is no refusal");
+  return stats_.refused_busy;
+}
+
+// ------------------------------------------------------------------------------------------------ page translation
+
+void AddressConversion::place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle) {
+  const BufferDescriptor& buffer = windows_.buffer(place.buffer);
+  const std::uint32_t bytes = packet->data.payload_length;
+  RVMA_ASSERT(place.offset <= buffer.size && bytes <= buffer.size - place.offset, "packet placed outside its buffer");
+
+  Translation translation;
+  PlacedPacket& placed = translation.placed;
+  placed.message = message;
+  placed.sequence = packet->transport.sequence;
+  placed.buffer = place.buffer;
+  placed.binding = place.binding;
+  placed.has_binding = place.has_binding;
+  placed.payload_length = bytes;
+  placed.payload = std::move(packet->payload);
+  placed.left = packet->left;
+  placed.buffer_offset = place.offset;
+  placed.wire_bytes = packet->wire_bytes;
+
+  const std::uint64_t page_bytes = std::uint64_t{1} << page_shift_;
+  const std::uint64_t head_offset = buffer.head.value() & (page_bytes - 1);
+  if (buffer.single_page) {
+    // 5. The descriptor holds the translation itself.
+    if (bytes > 0) {
+      translation.to.add(PhysicalAddress{buffer.page_list.value() + head_offset + place.offset}, bytes);
+    }
+    hand_on(std::move(translation), cycle);
+    return;
+  }
+  // 5. Page by page; the head's place in its page shifts every border.
+  translation.posting = buffer.posting;
+  translation.page_list = buffer.page_list;
+  translation.pages = (head_offset + buffer.size + page_bytes - 1) >> page_shift_;
+  translation.position = head_offset + place.offset;
+  translation.remaining = bytes;
+  PageCache::Key missing;
+  if (translate(translation, missing)) {
+    hand_on(std::move(translation), cycle);
+    return;
+  }
+  translation.waits_since = now();
+  Index waiting = 0;
+  if (free_waiting_.empty()) {
+    waiting = static_cast<Index>(waiting_.size());
+    waiting_.push_back(std::move(translation));
+  } else {
+    waiting = free_waiting_.back();
+    free_waiting_.pop_back();
+    waiting_[waiting] = std::move(translation);
+  }
+  stats_.waiting.observe(waiting_.size() - free_waiting_.size());
+  wait_for(waiting, missing);
+}
+
+bool AddressConversion::translate(Translation& translation, PageCache::Key& missing) {
+  const std::uint64_t page_bytes = std::uint64_t{1} << page_shift_;
+  while (translation.remaining > 0) {
+    const std::uint64_t page = translation.position >> page_shift_;
+    const PageCache::Key key{translation.posting, page / PageCache::kLinePages};
+    const PageCache::Line* line = cache_.find(key);
+    if (line == nullptr) {
+      if (!translation.missed) ++stats_.page_misses;
+      translation.missed = true;
+      missing = key;
+      return false;
+    }
+    if (!translation.missed) ++stats_.page_hits;
+    translation.missed = false;
+    const std::uint64_t in_page = translation.position & (page_bytes - 1);
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(translation.remaining, page_bytes - in_page));
+    translation.to.add(PhysicalAddress{(*line)[page % PageCache::kLinePages].value() + in_page}, bytes);
+    translation.position += bytes;
+    translation.remaining -= bytes;
+  }
+  return true;
+}
+
+void AddressConversion::hand_on(Translation translation, Cycles cycle) {
+  // 6. Packets leave the pipeline in the order of this call, at most one a cycle.
+  const Cycles out = std::max(cycle + latency_, last_out_ + Cycles{1});
+  last_out_ = out;
+  translation.placed.left[static_cast<std::size_t>(Stage::address_conversion)] = clock().time_of(out);
+  writer->place(std::move(translation.placed), translation.to, out);
+}
+
+AddressConversion::Index AddressConversion::find_fetch(const PageCache::Key& key) const {
+  for (Index i = 0; i < fetches_.size(); ++i) {
+    if (fetches_[i].busy && fetches_[i].key == key) return i;
+  }
+  return kNone;
+}
+
+void AddressConversion::wait_for(Index waiting, const PageCache::Key& missing) {
+  const Index shared = find_fetch(missing);
+  if (shared != kNone) {
+    Fetch& under_way = fetches_[shared];
+    waiting_[waiting].next = kNone;
+    waiting_[under_way.last_waiting].next = waiting;
+    under_way.last_waiting = waiting;
+  } else if (free_fetches_.empty()) {
+    blocked_.push(waiting);
+  } else {
+    fetch(waiting, missing);
+  }
+}
+
+void AddressConversion::fetch(Index waiting, const PageCache::Key& missing) {
+  const Index index = free_fetches_.back();
+  free_fetches_.pop_back();
+  Fetch& started = fetches_[index];
+  started.busy = true;
+  started.key = missing;
+  started.bytes = line_buffers_.acquire();
+  started.first_waiting = waiting;
+  started.last_waiting = waiting;
+  Translation& translation = waiting_[waiting];
+  translation.next = kNone;
+  ++stats_.line_fetches;
+
+  // The list ends with the buffer's last page: nothing is read behind it.
+  const std::uint64_t first_page = missing.line * PageCache::kLinePages;
+  const std::uint64_t entries = std::min<std::uint64_t>(PageCache::kLinePages, translation.pages - first_page);
+  DmaRead read;
+  read.from.add(PhysicalAddress{translation.page_list.value() + first_page * kEntryBytes},
+                static_cast<std::uint32_t>(entries * kEntryBytes));
+  read.into = started.bytes;
+  read.tag = index;
+  dma->read(std::move(read), *this, now());
+}
+
+void AddressConversion::dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) {
+  RVMA_ASSERT(false, "address conversion writes nothing");
+}
+
+void AddressConversion::dma_read_done(std::uint64_t tag) {
+  // 1. The line goes into the cache, its fetch is free.
+  Fetch& done = fetches_[tag];
+  PageCache::Line line;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    line[i] = PhysicalAddress{load_little_endian(done.bytes->data() + i * kEntryBytes)};
+  }
+  cache_.insert(done.key, line);
+  done.bytes.reset();
+  done.busy = false;
+  free_fetches_.push_back(static_cast<Index>(tag));
+
+  // 2. Who waited for it goes on, in the order in which they came.
+  const Cycles cycle = current_cycle();
+  for (Index waiting = done.first_waiting; waiting != kNone;) {
+    const Index next = waiting_[waiting].next;
+    go_on(waiting, cycle);
+    waiting = next;
+  }
+  // 3. Then who waited for a free fetch, as far as there are any.
+  while (!free_fetches_.empty() && !blocked_.empty()) go_on(blocked_.pop(), cycle);
+  // 4. And decisions.
+  arm();
+}
+
+void AddressConversion::go_on(Index waiting, Cycles cycle) {
+  PageCache::Key missing;
+  if (!translate(waiting_[waiting], missing)) {
+    wait_for(waiting, missing);
+    return;
+  }
+  stats_.translation_wait_ns += now() - waiting_[waiting].waits_since;
+  Translation translation = std::move(waiting_[waiting]);
+  free_waiting_.push_back(waiting);
+  hand_on(std::move(translation), cycle);
+}
+
+}  // namespace rvma

@@ -1,0 +1,158 @@
+/// \file
+/// Second unit of the receive path: decides about each data packet, one a cycle, and finds the physical memory that its
+/// payload goes to. Delivery contexts and the window store decide; this unit gives them their cycle and their order.
+#pragma once
+
+#include <cstdint>
+#include <systemc>
+#include <vector>
+
+#include "base/component.hpp"
+#include "fabric/interfaces.hpp"
+#include "nic/config.hpp"
+#include "nic/fifo_ring.hpp"
+#include "nic/interfaces.hpp"
+#include "nic/observer.hpp"
+#include "nic/page_cache.hpp"
+#include "nic/window_store.hpp"
+
+namespace rvma {
+
+struct AddressConversionStats {
+  Counter decisions{"packets", "data packets decided about"};
+  Counter duplicates{"packets", "second copies of a packet"};
+  Counter stale{"packets", "packets of an older incarnation or generation, or addressed to another one"};
+  Counter late{"packets", "packets of a message that had ended"};
+  Counter mismatches{"packets", "packets badly cut, or that contradict their message's binding"};
+  Counter refused_packets{"packets", "packets of a message that was refused before"};
+  Counter bindings{"messages", "messages bound to a buffer"};
+  Counter refused_no_mailbox{"messages", "messages refused no_mailbox"};
+  Counter refused_closed{"messages", "messages refused closed"};
+  Counter refused_bad_key{"messages", "messages refused bad_key"};
+  Counter refused_stale{"messages", "messages refused stale"};
+  Counter refused_no_buffer{"messages", "messages refused no_buffer"};
+  Counter refused_bounds{"messages", "messages refused bounds"};
+  Counter refused_busy{"messages", "messages refused busy"};
+  Counter page_hits{"translations", "page translations found in the page cache at once"};
+  Counter page_misses{"translations", "page translations that waited for a line of their page list"};
+  Counter line_fetches{"reads", "lines of page lists fetched from host memory"};
+  TimeSum stalled_on_writes_ns{"time that a due decision waited for room in the DMA write queue"};
+  TimeSum stalled_on_misses_ns{"time that a due decision waited for one of nic.receive.page_misses"};
+  TimeSum translation_wait_ns{"time that packets waited for page translations, each on its own"};
+  Peak queue{"packets", "packets between parser and decision"};
+  Peak waiting{"packets", "packets waiting for page translations"};
+  Utilisation decide{WorkKind::operations, "decisions, one a cycle"};
+  BOOST_DESCRIBE_CLASS(AddressConversionStats, (),
+                       (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, refused_no_mailbox,
+                        refused_closed, refused_bad_key, refused_stale, refused_no_buffer, refused_bounds, refused_busy,
+                        page_hits, page_misses, line_fetches, stalled_on_writes_ns, stalled_on_misses_ns,
+                        translation_wait_ns, queue, waiting, decide),
+                       (), ())
+};
+
+/// Packets are decided in arrival order. One that misses in the page cache waits for its line, and later ones overtake
+/// it; its line is fetched once however many packets need it. Once a packet needs a fetch and nic.receive.page_misses
+/// are outstanding, decisions wait. They also wait while the DMA write queue has no room.
+class AddressConversion : public Component, public AddressConversionIf, public DmaClient {
+ public:
+  sc_core::sc_port<TableLookupIf> lookup;
+  sc_core::sc_port<DeliveryIf> delivery;
+  sc_core::sc_port<DmaIf> dma;
+  sc_core::sc_port<PayloadWriterIf> writer;
+  /// Of the link that feeds this NIC. Unbound: nobody counts credits.
+  sc_core::sc_port<LinkCreditIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> credit;
+
+  /// `page` is the host's page size. `config`, `windows` and `observers` outlive the unit.
+  AddressConversion(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, Bytes page,
+                    NodeId node, WindowStore& windows, const ObserverList& observers);
+
+  /// Decides at cycle `ready`, or when the decision before and back-pressure allow.
+  void convert(PacketPtr packet, Cycles ready) override;
+
+  void dma_written(std::uint64_t tag, Time entered, Time visible) override;
+  /// A line of a page list has arrived.
+  void dma_read_done(std::uint64_t tag) override;
+
+  const AddressConversionStats& stats() const { return stats_; }
+
+ private:
+  using Index = std::uint32_t;
+  static constexpr Index kNone = ~Index{0};
+
+  struct Arrival {
+    PacketPtr packet;
+    Cycles ready;
+  };
+  /// A bound packet on its way through page translation.
+  struct Translation {
+    PlacedPacket placed;
+    SegmentList to;               ///< translated so far
+    std::uint64_t posting = 0;    ///< of the buffer
+    PhysicalAddress page_list;    ///< of the buffer
+    std::uint64_t pages = 0;      ///< that the buffer touches
+    std::uint64_t position = 0;   ///< of the next byte to translate, from the start of the buffer's first page
+    std::uint32_t remaining = 0;  ///< bytes to translate
+    bool missed = false;          ///< the next translation has been counted as a miss
+    Time waits_since;
+    Index next = kNone;  ///< waits for the same line
+  };
+  /// A line on its way.
+  struct Fetch {
+    bool busy = false;
+    PageCache::Key key;
+    PayloadRef bytes;
+    Index first_waiting = kNone;
+    Index last_waiting = kNone;
+  };
+  enum class Stall : std::uint8_t { none, writes, misses };
+
+  void start_of_simulation() override;
+  void run();
+  void arm();
+  void stall(Stall cause, Time since);
+
+  void decide(PacketPtr packet, Cycles cycle);
+  void bind(PacketPtr packet, const MessageRef& message, const LookupResult& answer, Cycles cycle);
+  void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
+  void refuse(const MessageRef& message, Outcome reason, Time at);
+  /// The packet has been disposed of without a trace in memory: its number is acknowledged, its buffer space returned.
+  void drop(const Packet& packet, const MessageRef& message, Time at);
+  void ignore(const Packet& packet, const char* why, Time at);
+  void return_credit(const Packet& packet, Time at);
+  Counter& refusals(Outcome reason);
+
+  /// Goes on as far as the page cache allows; true: all of the packet is translated, else `missing` is what it lacks.
+  bool translate(Translation& translation, PageCache::Key& missing);
+  void hand_on(Translation translation, Cycles cycle);
+  /// Lets a waiting packet wait for `missing`: with others, with a fetch of its own, or for a free fetch.
+  void wait_for(Index waiting, const PageCache::Key& missing);
+  void fetch(Index waiting, const PageCache::Key& missing);
+  void go_on(Index waiting, Cycles cycle);
+  Index find_fetch(const PageCache::Key& key) const;
+
+  NodeId node_;
+  WindowStore& windows_;
+  const ObserverList& observers_;
+  unsigned page_shift_;
+  Cycles latency_;
+
+  FifoRing<Arrival> queue_;
+  Cycles next_decision_;
+  Cycles last_out_{-1};  ///< latest cycle in which a packet has left the pipeline
+  bool needs_room_ = false;
+  Stall stall_ = Stall::none;
+  Time stalled_since_;
+
+  PageCache cache_;
+  PayloadPool line_buffers_;
+  std::vector<Fetch> fetches_;
+  std::vector<Index> free_fetches_;
+  std::vector<Translation> waiting_;
+  std::vector<Index> free_waiting_;
+  FifoRing<Index> blocked_;  ///< waiting packets for which no fetch was free; decisions wait for them
+
+  AddressConversionStats stats_;
+  Wakeup decision_;
+};
+
+}  // namespace rvma

@@ -1,0 +1,107 @@
+#include "nic/counter_unit.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rvma {
+
+CounterUnit::CounterUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
+                         WindowStore& windows, const ObserverList& observers)
+    : Component(name, context, config.clock),
+      delivery("delivery"),
+      completions("completions"),
+      node_(node),
+      windows_(windows),
+      observers_(observers),
+      latency_(config.counters.latency),
+      update_(*this, "update", [this] { run(); }) {
+  context.stats().add(path(), stats_);
+  // A bind that retires a buffer with nothing left to wait for. The unit decides on it in a cycle of its own, after the
+  // packet's decision has been told to everybody.
+  windows_.on_completion_due([this] {
+    if (flush_wanted_) return;
+    flush_wanted_ = true;
+    flush_due_ = occupy(now());
+    arm();
+  });
+}
+
+Cycles CounterUnit::occupy(Time at) {
+  const Cycles arrival = clock().edge_at_or_after(at);
+  const Cycles taken = std::max(arrival, next_free_);
+  next_free_ = taken + Cycles{1};
+  const Time taken_time = clock().time_of(taken);
+  ++stats_.updates;
+  stats_.update.occupy(clock().time_of(next_free_) - taken_time, 1);
+  if (taken > arrival) stats_.waited_ns += taken_time - clock().time_of(arrival);
+  return taken + latency_;
+}
+
+void CounterUnit::count(PlacedPacket packet, Time at) {
+  packet.payload.reset();
+  const Cycles due = occupy(at);
+  if (!windows_.ends_message(packet)) {
+    windows_.count(packet);
+    return;
+  }
+  queue_.push({std::move(packet), due});
+  stats_.queue.observe(queue_.size());
+  arm();
+}
+
+void CounterUnit::flush_completions(Time at) {
+  const Cycles due = flush_wanted_ ? flush_due_ : clock().edge_at_or_after(at) + latency_;
+  flush_wanted_ = false;
+  hand_over({}, due);
+}
+
+void CounterUnit::arm() {
+  Time next = Time::max();
+  if (!queue_.empty()) next = clock().time_of(queue_.front().due);
+  if (flush_wanted_) next = std::min(next, clock().time_of(flush_due_));
+  if (!next.is_never()) update_.at(next);
+}
+
+void CounterUnit::run() {
+  const Cycles cycle = current_cycle();
+  if (flush_wanted_ && flush_due_ <= cycle) {
+    flush_wanted_ = false;
+    hand_over({}, cycle);
+  }
+  while (!queue_.empty() && queue_.front().due <= cycle) {
+    Update update = queue_.pop();
+    end_message(update.packet, update.due);
+  }
+  arm();
+}
+
+void CounterUnit::end_message(PlacedPacket& packet, Cycles cycle) {
+  const Time at = clock().time_of(cycle);
+  packet.left[static_cast<std::size_t>(Stage::count)] = at;
+  // 1. What a call or a misfit made due comes before what this packet makes due.
+  if (flush_wanted_) {
+    flush_wanted_ = false;
+    hand_over({}, cycle);
+  }
+  // 2. Count; the message is whole.
+  const bool whole = windows_.count(packet);
+  RVMA_ASSERT(whole, "the packet that was taken for its message's last did not end it");
+  ++stats_.messages;
+  observers_.tell([&](NicObserver& observer) { observer.message_counted(node_, packet.message, packet.buffer, at); });
+  // 3. Its outcome may be told to the sender from now on.
+  delivery->end(packet.message, at);
+  // 4. Epochs that it completed.
+  hand_over(packet.left, cycle);
+}
+
+void CounterUnit::hand_over(const StageTimes& left, Cycles cycle) {
+  windows_.take_completions(due_completions_);
+  for (Completion& completion : due_completions_) {
+    completion.left = left;
+    ++stats_.completions;
+    completions->complete(completion, cycle);
+  }
+  due_completions_.clear();
+}
+
+}  // namespace rvma

@@ -1,0 +1,81 @@
+/// \file
+/// Counter unit, fourth of the receive path: counts what has entered the posted channel and finds out which messages
+/// and epochs that ends. The counting itself is WindowStore's; this unit gives it its cycles.
+#pragma once
+
+#include <cstdint>
+#include <systemc>
+#include <vector>
+
+#include "base/component.hpp"
+#include "nic/config.hpp"
+#include "nic/fifo_ring.hpp"
+#include "nic/interfaces.hpp"
+#include "nic/observer.hpp"
+#include "nic/window_store.hpp"
+
+namespace rvma {
+
+struct CounterUnitStats {
+  Counter updates{"updates", "counter updates: one a placed packet, one a retirement outside of the packet path"};
+  Counter messages{"messages", "messages counted whole"};
+  Counter completions{"epochs", "completions handed to the completion writer"};
+  TimeSum waited_ns{"time that updates waited for earlier ones, each on its own"};
+  Peak queue{"messages", "counts that would end a message and were not due yet"};
+  Utilisation update{WorkKind::operations, "updates, one a cycle"};
+  BOOST_DESCRIBE_CLASS(CounterUnitStats, (), (updates, messages, completions, waited_ns, queue, update), (), ())
+};
+
+/// For calls that make completions due.
+class CompletionFlushIf : public virtual sc_core::sc_interface {
+ public:
+  /// Hands completions that are due to the completion writer before it returns; `at` >= now.
+  virtual void flush_completions(Time at) = 0;
+};
+
+/// One update a cycle, taking effect nic.counters.latency cycles after the edge at which it was taken. A packet that
+/// does not end its message changes nothing that can be seen before the one that does, so only the latter costs an
+/// activation; several that are due share it.
+///
+/// The input has no limit of its own: it holds at most what the DMA engine's write queue let through.
+class CounterUnit : public Component, public CounterIf, public CompletionFlushIf {
+ public:
+  sc_core::sc_port<DeliveryIf> delivery;
+  sc_core::sc_port<CompletionWriterIf> completions;
+
+  /// `windows` and `observers` outlive the unit. Takes the store's on_completion_due() for itself.
+  CounterUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
+              WindowStore& windows, const ObserverList& observers);
+
+  void count(PlacedPacket packet, Time at) override;
+  void flush_completions(Time at) override;
+
+  const CounterUnitStats& stats() const { return stats_; }
+
+ private:
+  struct Update {
+    PlacedPacket packet;
+    Cycles due;
+  };
+
+  void run();
+  void arm();
+  /// Books the unit for one update that arrives at `at`; returns the cycle of its effect.
+  Cycles occupy(Time at);
+  void end_message(PlacedPacket& packet, Cycles cycle);
+  void hand_over(const StageTimes& left, Cycles cycle);
+
+  NodeId node_;
+  WindowStore& windows_;
+  const ObserverList& observers_;
+  Cycles latency_;
+  Cycles next_free_;
+  FifoRing<Update> queue_;  ///< counts that end a message
+  bool flush_wanted_ = false;
+  Cycles flush_due_;
+  std::vector<Completion> due_completions_;  ///< scratch
+  CounterUnitStats stats_;
+  Wakeup update_;
+};
+
+}  // namespace rvma

@@ -1,0 +1,186 @@
+#include "nic/delivery_unit.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "fabric/wire.hpp"
+
+namespace rvma {
+
+DeliveryUnit::DeliveryUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config,
+                           NodeId node, std::uint32_t boot_number, PacketPool& packets)
+    : Component(name, context, config.clock),
+      egress("egress"),
+      reliability_(config.reliability),
+      nack_(config.nack),
+      node_(node),
+      boot_number_(boot_number),
+      packets_(packets),
+      wake_(*this, "wake", [this] { wake(); }) {
+  context.stats().add(path(), stats_);
+}
+
+DeliveryUnit::Source* DeliveryUnit::find(NodeId node) {
+  if (latest_ != nullptr && latest_->node == node) return latest_;
+  const auto found = sources_.find(node);
+  if (found == sources_.end()) return nullptr;
+  latest_ = found->second.get();
+  return latest_;
+}
+
+DeliveryUnit::Source* DeliveryUnit::find(const MessageRef& message) {
+  Source* source = find(message.source);
+  const bool current = source != nullptr && source->context.incarnation() == message.source_incarnation &&
+                       source->context.generation() == message.generation;
+  return current ? source : nullptr;
+}
+
+DeliveryUnit::Source* DeliveryUnit::context_of(const TransportHeader& header) {
+  const auto make = [&] {
+    return ReceiveContext{header.source_incarnation, header.generation,
+                          ReceiveLimits{reliability_.window, reliability_.messages, reliability_.refusals_told}};
+  };
+  Source* source = find(header.source);
+  if (source == nullptr) {
+    latest_ = (sources_[header.source] = std::make_unique<Source>(header.source, make())).get();
+    stats_.contexts.observe(sources_.size());
+    return latest_;
+  }
+  const ReceiveContext& context = source->context;
+  const bool older = header.source_incarnation != context.incarnation()
+                         ? header.source_incarnation < context.incarnation()
+                         : header.generation < context.generation();
+  if (older) return nullptr;
+  // A newer incarnation or generation replaces the context. Cutting off what the older one has bound comes with
+  // incarnations (semantics 6): this is its place.
+  if (header.source_incarnation != context.incarnation() || header.generation != context.generation()) {
+    *source = Source{header.source, make()};
+  }
+  // The first packet's decision follows its admission at once: a context that is still there now is there to stay.
+  source->tentative = false;
+  return source;
+}
+
+DeliveryIf::Admission DeliveryUnit::admit(const Packet& packet) {
+  const TransportHeader& header = packet.transport;
+  Admission admission;
+  admission.verdict = Verdict::stale;
+  // 1. For another incarnation of this NIC, or from an older one of the source.
+  const bool misaddressed = header.destination_incarnation != 0 && header.destination_incarnation != boot_number_;
+  Source* source = misaddressed ? nullptr : context_of(header);
+  if (source == nullptr) {
+    ++stats_.stale;
+    return admission;
+  }
+  // 2. The context decides.
+  const ReceiveContext::Answer answer =
+      source->context.admit(header.sequence, packet.data.message, packet.data.open_span);
+  admission = answer.admission;
+  if (!answer.in_order) ++stats_.out_of_order;
+  switch (admission.verdict) {
+    case Verdict::fresh:
+      ++stats_.fresh;
+      break;
+    case Verdict::stale:
+      ++stats_.stale;
+      break;
+    case Verdict::duplicate:
+      ++stats_.duplicate;
+      want_acknowledgement(*source, now() + reliability_.ack_delay);
+      break;
+    case Verdict::closed:
+      // Nobody handles it any further: it is disposed of here.
+      ++stats_.closed;
+      source->tentative = false;
+      source->context.dispose(header.sequence, now());
+      want_acknowledgement(*source, now() + reliability_.ack_delay);
+      break;
+  }
+  return admission;
+}
+
+void DeliveryUnit::bind(const MessageRef& message, std::uint32_t binding) {
+  Source* source = find(message);
+  if (source == nullptr) return;
+  source->tentative = false;
+  source->context.bind(message.message, binding);
+}
+
+void DeliveryUnit::refuse(const MessageRef& message, Outcome reason, Time at) {
+  ++stats_.refused;
+  Source* source = find(message);
+  if (source == nullptr) return;
+  const bool told = nack_ || is_retried(reason);
+  // With nack off a stranger whose first packet is refused learns nothing, not even that somebody is here.
+  if (source->tentative && !told) {
+    latest_ = nullptr;
+    sources_.erase(message.source);
+    return;
+  }
+  source->tentative = false;
+  source->context.refuse(message.message, reason, told, at);
+  if (told) want_acknowledgement(*source, at + reliability_.ack_delay);
+}
+
+void DeliveryUnit::dispose(const MessageRef& message, std::uint32_t sequence, Time at) {
+  Source* source = find(message);
+  if (source == nullptr) return;
+  source->tentative = false;
+  source->context.dispose(sequence, at);
+  ++source->untold;
+  const bool enough = source->untold >= reliability_.ack_every;
+  want_acknowledgement(*source, enough ? at : at + reliability_.ack_delay);
+}
+
+void DeliveryUnit::end(const MessageRef& message, Time at) {
+  Source* source = find(message);
+  if (source == nullptr) return;
+  source->tentative = false;
+  source->context.end(message.message, at);
+  want_acknowledgement(*source, at + reliability_.ack_delay);
+}
+
+void DeliveryUnit::want_acknowledgement(Source& source, Time at) {
+  if (at >= source.due) return;
+  source.due = at;
+  due_.push({at, source.node});
+  wake_.at(std::max(at, now()));
+}
+
+void DeliveryUnit::wake() {
+  while (!due_.empty()) {
+    const Due next = due_.top();
+    Source* source = find(next.source);
+    const bool wanted = source != nullptr && source->due == next.at;
+    if (wanted && next.at > now()) {
+      wake_.at(next.at);
+      return;
+    }
+    due_.pop();
+    if (wanted) acknowledge(*source);
+  }
+}
+
+void DeliveryUnit::acknowledge(Source& source) {
+  ++stats_.acknowledgements;
+  source.due = Time::max();
+  PacketPtr packet = packets_.acquire();
+  packet->transport.type = PacketType::acknowledgement;
+  packet->transport.source = node_;
+  packet->transport.destination = source.node;
+  packet->transport.source_incarnation = boot_number_;
+  packet->transport.destination_incarnation = source.context.incarnation();
+  packet->transport.generation = source.context.generation();
+  const ReceiveContext::LeftOut left_out = source.context.fill(packet->ack, now());
+  source.untold = left_out.packets;
+  packet->wire_bytes = wire_bytes_of(*packet);
+  egress->send_acknowledgement(std::move(packet), now());
+  // What could not be told yet goes into the next one.
+  if (!left_out.not_yet.is_never()) want_acknowledgement(source, left_out.not_yet + reliability_.ack_delay);
+  if (!left_out.held_back.is_never()) {
+    ++stats_.refusals_held_back;
+    want_acknowledgement(source, left_out.held_back);
+  }
+}
+
+}  // namespace rvma

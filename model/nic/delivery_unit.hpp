@@ -1,0 +1,90 @@
+/// \file
+/// The receive half of the packet-delivery contexts as a unit: one context for each source that has sent something, and
+/// the timing of acknowledgements.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <systemc>
+#include <vector>
+
+#include "base/component.hpp"
+#include "fabric/packet.hpp"
+#include "nic/config.hpp"
+#include "nic/delivery.hpp"
+#include "nic/egress.hpp"
+#include "nic/interfaces.hpp"
+
+namespace rvma {
+
+struct DeliveryStats {
+  Counter fresh{"packets", "first copies of packets of open messages"};
+  Counter duplicate{"packets", "packets seen before: acknowledged again, otherwise ignored"};
+  Counter stale{"packets", "packets of an older incarnation or generation, for another incarnation, or out of window"};
+  Counter closed{"packets", "first copies of packets of messages that had ended"};
+  Counter out_of_order{"packets", "first copies that were not the next in their context's sequence"};
+  Counter refused{"messages", "messages refused"};
+  Counter refusals_held_back{"times", "acknowledgements that left a refusal out because its budget was used up"};
+  Counter acknowledgements{"packets", "acknowledgements made"};
+  Peak contexts{"contexts", "sources with a context"};
+  BOOST_DESCRIBE_CLASS(DeliveryStats, (),
+                       (fresh, duplicate, stale, closed, out_of_order, refused, refusals_held_back, acknowledgements,
+                        contexts),
+                       (), ())
+};
+
+class DeliveryUnit : public Component, public DeliveryIf {
+ public:
+  sc_core::sc_port<EgressIf> egress;
+
+  /// `boot_number`: incarnation of this NIC. Packets come out of `packets`.
+  DeliveryUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
+               std::uint32_t boot_number, PacketPool& packets);
+
+  Admission admit(const Packet& packet) override;
+  void bind(const MessageRef& message, std::uint32_t binding) override;
+  void refuse(const MessageRef& message, Outcome reason, Time at) override;
+  void dispose(const MessageRef& message, std::uint32_t sequence, Time at) override;
+  void end(const MessageRef& message, Time at) override;
+
+  const DeliveryStats& stats() const { return stats_; }
+  std::size_t contexts() const { return sources_.size(); }
+
+ private:
+  struct Source {
+    Source(NodeId node_id, ReceiveContext receive_context) : node(node_id), context(std::move(receive_context)) {}
+    NodeId node;
+    ReceiveContext context;
+    bool tentative = true;     ///< opened by a packet whose fate is not known yet
+    std::uint32_t untold = 0;  ///< packets that no acknowledgement has covered
+    Time due = Time::max();    ///< of the next acknowledgement; "never": nothing to tell
+  };
+  struct Due {
+    Time at;
+    NodeId source;
+    bool operator>(const Due& other) const { return at != other.at ? at > other.at : other.source < source; }
+  };
+
+  Source* find(NodeId node);
+  /// The context that the message belongs to, if it is still the latest one of its source.
+  Source* find(const MessageRef& message);
+  Source* context_of(const TransportHeader& header);
+  void want_acknowledgement(Source& source, Time at);
+  void wake();
+  void acknowledge(Source& source);
+
+  const ReliabilityConfig& reliability_;
+  const bool nack_;
+  const NodeId node_;
+  const std::uint32_t boot_number_;
+  PacketPool& packets_;
+  DeliveryStats stats_;
+  boost::unordered_flat_map<NodeId, std::unique_ptr<Source>> sources_;
+  Source* latest_ = nullptr;  ///< most packets come from the same source as the one before
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  Wakeup wake_;
+};
+
+}  // namespace rvma

@@ -1,0 +1,65 @@
+/// \file
+/// Page translations held on the NIC: lines of eight page addresses, as they are fetched from a buffer's page list in
+/// host memory. Plain C++, no time in it.
+#pragma once
+
+#include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.hpp"
+
+namespace rvma {
+
+/// Fully associative, replaces the line that was used least recently.
+///
+/// A line is named by the *posting* of its buffer (BufferDescriptor::posting, never used twice) and its place in the
+/// buffer's page list. So a line of a buffer that has completed can never answer for another one, whatever buffer ids,
+/// page lists or pages are used again; it needs no invalidation, and ages out.
+class PageCache {
+ public:
+  static constexpr std::uint32_t kLinePages = 8;  ///< 64 bytes of the page list
+
+  struct Key {
+    std::uint64_t posting = 0;
+    std::uint64_t line = 0;  ///< pages 8 line .. 8 line + 7 of the buffer
+    friend bool operator==(const Key& a, const Key& b) { return a.posting == b.posting && a.line == b.line; }
+    friend bool operator!=(const Key& a, const Key& b) { return !(a == b); }
+    friend std::size_t hash_value(const Key& key);
+  };
+  using Line = std::array<PhysicalAddress, kLinePages>;
+
+  /// Holds `entries` page translations, rounded down to whole lines, at least one line.
+  explicit PageCache(std::uint32_t entries);
+
+  /// The line, which becomes the most recently used one; null if it is not here. Valid until the next insert().
+  const Line* find(const Key& key);
+  /// Adds or overwrites a line and makes it the most recently used one.
+  void insert(const Key& key, const Line& line);
+
+  std::size_t lines() const { return index_.size(); }
+  std::size_t most_lines() const { return most_lines_; }
+
+ private:
+  using Index = std::uint32_t;
+  static constexpr Index kNone = ~Index{0};
+  struct Entry {
+    Key key;
+    Line line{};
+    Index newer = kNone;
+    Index older = kNone;
+  };
+
+  void unlink(Index entry);
+  void link_newest(Index entry);
+
+  std::size_t most_lines_;
+  std::vector<Entry> entries_;  ///< grows with use, up to most_lines_
+  boost::unordered_flat_map<Key, Index> index_;
+  Index newest_ = kNone;
+  Index oldest_ = kNone;
+};
+
+}  // namespace rvma

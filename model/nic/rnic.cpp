@@ -1,0 +1,115 @@
+#include "nic/rnic.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace rvma {
+
+Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, std::uint64_t page_bytes,
+           NodeId node, PacketPool& packets, PayloadPool& payloads, bool timing_only, const ObserverList& observers,
+           std::uint32_t boot_number)
+    : Component(name, context, config.clock),
+      dma("dma"),
+      mmio("mmio"),
+      windows_(config),
+      dma_engine_("dma_engine", context, config),
+      table_("table", context, config.clock, config.table),
+      parser_("parser", context, config, node, observers),
+      conversion_("conversion", context, config, Bytes{page_bytes}, node, windows_, observers),
+      payload_writer_("payload_writer", context, config, node, observers),
+      counters_("counters", context, config, node, windows_, observers),
+      completion_writer_("completion_writer", context, config, node, observers),
+      window_calls_("window_calls", context, config, node, windows_, payloads, observers),
+      delivery_("delivery", context, config, node, boot_number, packets),
+      command_("command", context, config, payloads, arm_),
+      transmit_("transmit", context, {config, Bytes{page_bytes}, node, boot_number, timing_only}, packets, payloads,
+                arm_, observers),
+      egress_("egress", context, config, node, observers),
+      input_(parser_),
+      armed_completions_(arm_, completion_writer_) {
+  RVMA_ASSERT(boot_number > 0, "incarnation 0 means `not heard yet`");
+  bind_units();
+  mmio.register_b_transport(this, &Rnic::b_transport);
+  mmio.register_nb_transport_fw(this, &Rnic::nb_transport_fw);
+}
+
+void Rnic::bind_units() {
+  // 1. Host side.
+  dma_engine_.dma.bind(dma);
+  command_.dma(dma_engine_);
+  window_calls_.dma(dma_engine_);
+  transmit_.dma(dma_engine_);
+  conversion_.dma(dma_engine_);
+  payload_writer_.dma(dma_engine_);
+  completion_writer_.dma(dma_engine_);
+  // 2. Commands.
+  command_.window_calls(window_calls_);
+  command_.transmit(transmit_);
+  window_calls_.table(table_);
+  window_calls_.counters(counters_);
+  // 3. Receive path.
+  parser_.lookup(table_);
+  parser_.conversion(conversion_);
+  parser_.acknowledgements(transmit_);
+  conversion_.lookup(table_);
+  conversion_.delivery(delivery_);
+  conversion_.writer(payload_writer_);
+  payload_writer_.delivery(delivery_);
+  payload_writer_.counter(counters_);
+  counters_.delivery(delivery_);
+  counters_.completions(armed_completions_);
+  // 4. Transmit path.
+  transmit_.egress(egress_);
+  delivery_.egress(egress_);
+  egress_.turn_round(input_);
+  egress_.on_departure([this](std::uint32_t payload_bytes, Time at) { transmit_.departed(payload_bytes, at); });
+}
+
+void Rnic::connect(LinkIf& link, LinkCreditIf& credit) {
+  egress_.link(link);
+  parser_.credit(credit);
+  conversion_.credit(credit);
+  payload_writer_.credit(credit);
+}
+
+void Rnic::Input::deliver(PacketPtr packet, Time at) {
+  latest_ = std::max(latest_, at);
+  parser_.deliver(std::move(packet), latest_);
+}
+
+void Rnic::ArmedCompletions::complete(const Completion& completion, Cycles at) {
+  if (!arm_.take(completion.word) || completion.interrupt) {
+    writer_.complete(completion, at);
+    return;
+  }
+  Completion interrupting = completion;
+  interrupting.interrupt = true;
+  writer_.complete(interrupting, at);
+}
+
+void Rnic::b_transport(tlm::tlm_generic_payload& transaction, sc_core::sc_time& delay) {
+  transaction.set_response_status(write_mmio(transaction, delay));
+}
+
+tlm::tlm_sync_enum Rnic::nb_transport_fw(tlm::tlm_generic_payload& transaction, tlm::tlm_phase& phase,
+                                         sc_core::sc_time& delay) {
+  if (phase == tlm::BEGIN_REQ) transaction.set_response_status(write_mmio(transaction, delay));
+  return tlm::TLM_COMPLETED;
+}
+
+tlm::tlm_response_status Rnic::write_mmio(const tlm::tlm_generic_payload& transaction, const sc_core::sc_time& delay) {
+  if (!transaction.is_write()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
+  if (transaction.get_byte_enable_ptr() != nullptr) return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
+  const std::uint32_t length = transaction.get_data_length();
+  if (transaction.get_streaming_width() < length) return tlm::TLM_BURST_ERROR_RESPONSE;
+  const std::uint64_t page = transaction.get_address() / kMmioPageBytes;
+  if (page > std::numeric_limits<Pid::representation>::max()) return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+  const Time at = now() + Time::from_ps(static_cast<std::int64_t>(delay.value()));
+  const bool taken =
+      command_.mmio_write(Pid{static_cast<Pid::representation>(page)}, transaction.get_address() % kMmioPageBytes,
+                          transaction.get_data_ptr(), length, at);
+  return taken ? tlm::TLM_OK_RESPONSE : tlm::TLM_GENERIC_ERROR_RESPONSE;
+}
+
+}  // namespace rvma

@@ -1,0 +1,528 @@
+#include "nic/transmit.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+#include "fabric/wire.hpp"
+#include "host/interfaces.hpp"
+
+namespace rvma {
+namespace {
+
+// Tags of reads: two kinds share the engine.
+constexpr std::uint64_t kListTag = 1;
+constexpr std::uint64_t payload_tag(std::uint64_t number) { return number << 1U; }
+constexpr std::uint64_t list_tag(std::uint32_t uses, std::uint32_t put) {
+  return (std::uint64_t{uses & 0x7fff'ffffU} << 33U) | (std::uint64_t{put} << 1U) | kListTag;
+}
+
+constexpr std::uint32_t kListEntryBytes = 8;
+constexpr std::uint32_t kWordBytes = 16;
+
+PhysicalAddress list_entry(const std::uint8_t* bytes) {
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < kListEntryBytes; ++i) value |= std::uint64_t{bytes[i]} << (8 * i);
+  return PhysicalAddress{value};
+}
+
+DmaWrite word_write(PhysicalAddress to, std::uint64_t first, std::uint64_t second) {
+  DmaWrite write;
+  write.to.add(to, kWordBytes);
+  write.word = {first, second};
+  write.is_word = true;
+  return write;
+}
+
+}  // namespace
+
+Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters,
+                   PacketPool& packets, PayloadPool& payloads, InterruptArm& arm, const ObserverList& observers)
+    : Component(name, context, parameters.config.clock),
+      dma("dma"),
+      egress("egress"),
+      config_(parameters.config),
+      page_bytes_(parameters.page.count()),
+      node_(parameters.node),
+      boot_number_(parameters.boot_number),
+      timing_only_(parameters.timing_only),
+      mtu_(static_cast<std::uint32_t>(config_.mtu->count())),
+      list_entries_(std::min(kMostListEntries, payloads.buffer_bytes() / kListEntryBytes)),
+      patience_(config_.reliability.rto.get() * config_.reliability.max_tries),
+      packets_(packets),
+      payloads_(payloads),
+      arm_(arm),
+      observers_(observers),
+      arrival_(*this, "arrival", [this] { take_acknowledgements(); }),
+      timer_(*this, "timer", [this] { run_timer(); }) {
+  RVMA_ASSERT(payloads.buffer_bytes() >= mtu_, "payload buffers are smaller than the mtu");
+  context.stats().add(path(), stats_);
+}
+
+// ----------------------------------------------------------------------------------------------------------- puts
+
+bool Transmit::submit(const PutRequest& put, Cycles at) {
+  if (open_puts_ >= config_.transmit.open_puts) {
+    ++stats_.full;
+    starved_ = true;
+    return false;
+  }
+  // 1. An entry of the open-put table.
+  const Index index = take_entry();
+  const Time when = clock().time_of(at);
+  Put& entry = puts_[index];
+  entry.request = put;
+  entry.commanded = when;
+  entry.peer = peer_of(put.descriptor.destination_node);
+  ++stats_.puts;
+  if (open_puts_ == 1) watch_from(when);
+  // 2. A message that packet numbers cannot span fits no buffer either.
+  const std::uint64_t length = put.descriptor.length;
+  const std::uint64_t packets = length == 0 ? 1 : (length - 1) / mtu_ + 1;
+  if (packets > std::numeric_limits<std::uint32_t>::max()) {
+    end_put(index, Outcome::bounds, when);
+    return true;
+  }
+  entry.packets = static_cast<std::uint32_t>(packets);
+  // 3. Its page list is fetched while it waits for its turn.
+  if (!put.descriptor.single_page && length > 0) fetch_list_piece(index, 0, when);
+  queue_put(index);
+  pump(when);
+  return true;
+}
+
+Transmit::Index Transmit::take_entry() {
+  if (free_puts_.empty()) {
+    free_puts_.push_back(static_cast<Index>(puts_.size()));
+    puts_.emplace_back();
+  }
+  const Index index = free_puts_.back();
+  free_puts_.pop_back();
+  Put& put = puts_[index];
+  put.open = true;
+  put.tries = 0;
+  put.first_page = 0;
+  put.pages.clear();
+  ++open_puts_;
+  stats_.open_puts.observe(open_puts_);
+  return index;
+}
+
+Transmit::Index Transmit::peer_of(NodeId node) {
+  const auto [place, is_new] = peer_index_.try_emplace(node, static_cast<Index>(peers_.size()));
+  if (is_new) peers_.push_back(std::make_unique<Peer>(node, config_.reliability));
+  return place->second;
+}
+
+void Transmit::finish(Index peer, const TransmitContext::Ended& message, Time at) {
+  Put& put = puts_[message.put];
+  // What is not cut yet of a message that has ended is not sent.
+  if (peers_[peer]->sending == message.put) peers_[peer]->sending = kNone;
+  if (is_retried(message.outcome) && put.tries <= config_.reliability.rnr_tries) {
+    retries_.push({at + config_.reliability.rnr_delay, message.put, put.uses});
+    arm_timer();
+    return;
+  }
+  end_put(message.put, message.outcome, at);
+}
+
+void Transmit::end_put(Index index, Outcome outcome, Time at) {
+  Put& put = puts_[index];
+  const Descriptor& descriptor = put.request.descriptor;
+  ++ended(outcome);
+  // 1. Results and checks see the end before the host can.
+  if (!observers_.empty()) {
+    observers_.tell(
+        [&](NicObserver& observer) { observer.put_ended(node_, descriptor.completion, outcome, put.tries, at); });
+  }
+  // 2. The local completion word, then the interrupt if one is wanted: strictly ordered, so it finds the word written.
+  if (descriptor.completion.value() != 0) {
+    const std::uint64_t bytes = outcome == Outcome::ok ? descriptor.length : 0;
+    dma->write(word_write(descriptor.completion, static_cast<std::uint64_t>(outcome), bytes), *this, at);
+    interrupt_if_armed(put, at);
+  }
+  // 3. The entry is free.
+  put.open = false;
+  ++put.uses;
+  put.list_piece.reset();
+  put.list_piece_entries = 0;
+  free_puts_.push_back(index);
+  --open_puts_;
+  if (open_puts_ == 0) {
+    check_at_ = Time::max();
+    timer_.cancel();
+  }
+  if (std::exchange(starved_, false)) {
+    for (const auto& room : room_) room();
+  }
+}
+
+void Transmit::interrupt_if_armed(const Put& put, Time at) {
+  if (!arm_.take(put.request.descriptor.completion)) return;
+  dma->write(word_write(interrupt_address(put.request.pid), 0, 0), *this, at);
+}
+
+Counter& Transmit::ended(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::ok:
+      return stats_.ended_ok;
+    case Outcome::no_mailbox:
+      return stats_.ended_no_mailbox;
+    case Outcome::closed:
+      return stats_.ended_closed;
+    case Outcome::bad_key:
+      return stats_.ended_bad_key;
+    case Outcome::stale:
+      return stats_.ended_stale;
+    case Outcome::no_buffer:
+      return stats_.ended_no_buffer;
+    case Outcome::bounds:
+      return stats_.ended_bounds;
+    case Outcome::busy:
+      return stats_.ended_busy;
+    case Outcome::timeout:
+    case Outcome::pending:
+    case Outcome::unfinished:
+      break;
+  }
+  return stats_.ended_timeout;
+}
+
+// ----------------------------------------------------------------------------------------------------- page lists
+
+std::uint64_t Transmit::pages_of(const Put& put) const {
+  const Descriptor& descriptor = put.request.descriptor;
+  return (descriptor.local.value() % page_bytes_ + descriptor.length - 1) / page_bytes_ + 1;
+}
+
+void Transmit::fetch_list_piece(Index index, std::uint64_t first, Time at) {
+  Put& put = puts_[index];
+  const auto entries = static_cast<std::uint32_t>(std::min<std::uint64_t>(list_entries_, pages_of(put) - first));
+  put.list_piece = payloads_.acquire();
+  put.list_piece_entries = entries;
+  ++stats_.list_reads;
+  DmaRead read;
+  read.from.add(PhysicalAddress{put.request.descriptor.page_list.value() + kListEntryBytes * first},
+                kListEntryBytes * entries);
+  read.into = put.list_piece;
+  read.tag = list_tag(put.uses, index);
+  dma->read(std::move(read), *this, at);
+}
+
+void Transmit::list_piece_arrived(Index index) {
+  Put& put = puts_[index];
+  for (std::uint32_t i = 0; i < put.list_piece_entries; ++i) {
+    put.pages.push_back(list_entry(put.list_piece->data() + kListEntryBytes * i));
+  }
+  put.list_piece.reset();
+  put.list_piece_entries = 0;
+  take_turn(put.peer);
+  pump(now());
+}
+
+/// Physical memory of `length` bytes at `offset` of the put; false: that part of its page list is not here yet.
+bool Transmit::locate(Index index, std::uint64_t offset, std::uint32_t length, SegmentList& from, Time at) {
+  Put& put = puts_[index];
+  const Descriptor& descriptor = put.request.descriptor;
+  std::uint64_t position = descriptor.local.value() % page_bytes_ + offset;
+  if (length == 0) return true;
+  if (descriptor.single_page) {
+    from.add(PhysicalAddress{descriptor.page_list.value() + position}, length);
+    return true;
+  }
+  // 1. Entries that no later packet (or retry) needs go; the next piece is asked for when half a piece is left.
+  const std::uint64_t first = position / page_bytes_;
+  const std::uint64_t last = (position + length - 1) / page_bytes_;
+  if (first < put.first_page) {
+    // A retry starts at the beginning again.
+    if (put.list_piece_entries != 0) return false;
+    put.pages.clear();
+    put.first_page = first;
+  }
+  if (first - put.first_page >= 2 * list_entries_) {
+    put.pages.erase(put.pages.begin(), put.pages.begin() + static_cast<std::ptrdiff_t>(first - put.first_page));
+    put.first_page = first;
+  }
+  const std::uint64_t here = put.first_page + put.pages.size();
+  if (put.list_piece_entries == 0 && here < pages_of(put) && here < last + 1 + list_entries_ / 2) {
+    fetch_list_piece(index, here, at);
+  }
+  if (last >= here) return false;
+  // 2. One segment a page.
+  while (length > 0) {
+    const std::uint64_t in_page = position % page_bytes_;
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, page_bytes_ - in_page));
+    const PhysicalAddress page = put.pages[position / page_bytes_ - put.first_page];
+    from.add(PhysicalAddress{page.value() + in_page}, bytes);
+    position += bytes;
+    length -= bytes;
+  }
+  return true;
+}
+
+// -------------------------------------------------------------------------------------------------------- packets
+
+void Transmit::queue_put(Index index) {
+  Put& put = puts_[index];
+  put.next_packet = 0;
+  peers_[put.peer]->waiting.push(index);
+  take_turn(put.peer);
+}
+
+void Transmit::take_turn(Index peer) {
+  if (std::exchange(peers_[peer]->in_turn, true)) return;
+  turn_.push(peer);
+}
+
+void Transmit::pump(Time at) {
+  if (pumping_) return;  // the loop below is at work further up the call stack, and sees the change
+  pumping_ = true;
+  buffer_stalled_ = false;
+  while (!turn_.empty()) {
+    const Index index = turn_.front();
+    const Step step = cut_next(*peers_[index], index, at);
+    if (step == Step::no_buffer) {
+      ++stats_.buffer_stalls;
+      buffer_stalled_ = true;
+      break;
+    }
+    turn_.pop();
+    peers_[index]->in_turn = false;
+    if (step == Step::cut) take_turn(index);
+  }
+  pumping_ = false;
+}
+
+/// Cuts the peer's next packet and starts reading its payload.
+Transmit::Step Transmit::cut_next(Peer& peer, Index peer_index, Time at) {
+  // 1. The message being sent, else the next put.
+  if (peer.sending == kNone && peer.waiting.empty()) return Step::blocked;
+  const Index index = peer.sending != kNone ? peer.sending : peer.waiting.front();
+  const bool opens = peer.sending == kNone;
+  Put& put = puts_[index];
+  const std::uint64_t offset = std::uint64_t{put.next_packet} * mtu_;
+  const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu_, put.request.descriptor.length - offset));
+  // 2. Limits: packets in flight, open messages, page list, transmit buffer.
+  if (!peer.context.packet_room() || (opens && !peer.context.message_room())) {
+    ++stats_.window_stalls;
+    return Step::blocked;
+  }
+  SegmentList from;
+  if (!locate(index, offset, length, from, at)) {
+    ++stats_.list_stalls;
+    return Step::blocked;
+  }
+  if (length > 0 && buffer_used_ > 0 && buffer_used_ + length > config_.transmit.buffer->count()) {
+    return Step::no_buffer;
+  }
+  // 3. One packet a cycle.
+  const Cycles cycle = std::max(clock().edge_at_or_after(std::max(at, put.commanded)), next_cut_);
+  next_cut_ = cycle + Cycles{1};
+  const Time when = clock().time_of(cycle);
+  stats_.cut.occupy(clock().time_of(next_cut_) - when, 1);
+  if (opens) {
+    peer.waiting.pop();
+    peer.sending = index;
+    put.message = peer.context.open(index, when);
+    ++put.tries;
+    ++stats_.messages;
+    if (put.tries > 1) ++stats_.retries;
+    if (!observers_.empty()) {
+      const MessageRef message{node_, boot_number_, peer.context.generation(), put.message};
+      observers_.tell([&](NicObserver& observer) {
+        observer.message_opened(node_, put.request.descriptor.completion, peer.node, message, when);
+      });
+    }
+  }
+  const bool last = put.next_packet + 1 == put.packets;
+  PacketPtr packet = make_packet(put, peer, length, last, when);
+  ++put.next_packet;
+  if (last) peer.sending = kNone;
+  ++stats_.packets;
+  stats_.payload_bytes += length;
+  // 4. Its payload.
+  const std::uint64_t number = first_reading_ + reading_.size();
+  Reading reading;
+  reading.peer = peer_index;
+  reading.generation = peer.context.generation();
+  if (length == 0) {
+    reading.packet = std::move(packet);
+    reading.ready = true;
+    reading.ready_at = when;
+    reading_.push(std::move(reading));
+    release();
+    return Step::cut;
+  }
+  buffer_used_ += length;
+  stats_.buffer.observe(buffer_used_);
+  DmaRead read;
+  read.from = from;
+  if (!timing_only_) {
+    packet->payload = payloads_.acquire();
+    read.into = packet->payload;
+  }
+  read.tag = payload_tag(number);
+  reading.packet = std::move(packet);
+  reading_.push(std::move(reading));
+  dma->read(std::move(read), *this, when);
+  return Step::cut;
+}
+
+PacketPtr Transmit::make_packet(const Put& put, const Peer& peer, std::uint32_t length, bool last, Time at) {
+  const Descriptor& descriptor = put.request.descriptor;
+  PacketPtr packet = packets_.acquire();
+  packet->transport.type = PacketType::data;
+  packet->transport.source = node_;
+  packet->transport.destination = peer.node;
+  packet->transport.source_incarnation = boot_number_;
+  packet->transport.destination_incarnation = peer.incarnation;
+  packet->transport.generation = peer.context.generation();
+  packet->transport.sequence = peers_[put.peer]->context.take_sequence(put.message, last, at);
+  packet->data.destination_pid = descriptor.destination_pid;
+  packet->data.source_pid = put.request.pid;
+  packet->data.mailbox = descriptor.mailbox;
+  packet->data.key = descriptor.key;
+  packet->data.message = put.message;
+  packet->data.open_span = peer.context.open_span(put.message);
+  packet->data.message_length = descriptor.length;
+  packet->data.offset = descriptor.offset;
+  packet->data.packet_index = put.next_packet;
+  packet->data.payload_length = static_cast<std::uint16_t>(length);
+  packet->wire_bytes = wire_bytes_of(*packet);
+  packet->stamp(Stage::doorbell, put.request.doorbell);
+  packet->stamp(Stage::command, put.commanded);
+  return packet;
+}
+
+/// Hands on the packets at the front whose payload is here.
+void Transmit::release() {
+  while (!reading_.empty() && reading_.front().ready) {
+    Reading reading = reading_.pop();
+    ++first_reading_;
+    const Time ready = std::max(reading.ready_at, now());
+    reading.packet->stamp(Stage::payload_read, ready);
+    // The oldest open id as late as it can be known: the receiver may forget the earlier ones.
+    const TransmitContext& context = peers_[reading.peer]->context;
+    if (reading.generation == context.generation()) {
+      reading.packet->data.open_span = context.open_span(reading.packet->data.message);
+    }
+    egress->send_data(std::move(reading.packet), ready);
+  }
+}
+
+void Transmit::departed(std::uint32_t payload_bytes, Time at) {
+  buffer_used_ -= payload_bytes;
+  if (buffer_stalled_) pump(at);
+}
+
+void Transmit::dma_read_done(std::uint64_t tag) {
+  if ((tag & kListTag) != 0) {
+    const auto index = static_cast<Index>(tag >> 1U);
+    // The put may have ended (timeout) meanwhile, and another may have its entry.
+    if (puts_[index].open && list_tag(puts_[index].uses, index) == tag) list_piece_arrived(index);
+    return;
+  }
+  Reading& reading = reading_[(tag >> 1U) - first_reading_];
+  reading.ready = true;
+  reading.ready_at = now();
+  release();
+}
+
+// ---------------------------------------------------------------------------------------------- answers and timers
+
+void Transmit::acknowledgement(PacketPtr packet, Time at) {
+  acknowledgements_.push({std::move(packet), at});
+  arrival_.at(std::max(at, now()));
+}
+
+void Transmit::take_acknowledgements() {
+  while (!acknowledgements_.empty() && acknowledgements_.front().at <= now()) {
+    const Acknowledgement acknowledgement = acknowledgements_.pop();
+    take_in(*acknowledgement.packet, now());
+  }
+  if (!acknowledgements_.empty()) arrival_.at(acknowledgements_.front().at);
+}
+
+void Transmit::take_in(const Packet& packet, Time at) {
+  ++stats_.acknowledgements;
+  // 1. For this incarnation and the current generation, by the peer's latest incarnation.
+  const TransportHeader& header = packet.transport;
+  const auto found = peer_index_.find(header.source);
+  if (found == peer_index_.end() || header.destination_incarnation != boot_number_ ||
+      header.generation != peers_[found->second]->context.generation() ||
+      header.source_incarnation < peers_[found->second]->incarnation) {
+    ++stats_.ignored_acknowledgements;
+    return;
+  }
+  Peer& peer = *peers_[found->second];
+  peer.incarnation = header.source_incarnation;
+  // 2. What it acknowledges, and the puts that it ends.
+  ended_.clear();
+  if (!peer.context.acknowledge(packet.ack, at, ended_)) {
+    ++stats_.ignored_acknowledgements;
+    return;
+  }
+  for (std::size_t i = 0; i < ended_.size(); ++i) finish(found->second, ended_[i], at);
+  // 3. The window may have opened.
+  take_turn(found->second);
+  pump(at);
+}
+
+void Transmit::watch_from(Time at) {
+  check_at_ = at + patience_;
+  arm_timer();
+}
+
+void Transmit::arm_timer() {
+  Time next = check_at_;
+  if (!retries_.empty()) next = std::min(next, retries_.front().due);
+  if (!next.is_never()) timer_.at(std::max(next, now()));
+}
+
+void Transmit::run_timer() {
+  // 1. Retries go to the end of their peer's queue.
+  while (!retries_.empty() && retries_.front().due <= now()) {
+    const Retry retry = retries_.pop();
+    const Put& put = puts_[retry.put];
+    if (put.open && put.uses == retry.uses) queue_put(retry.put);
+  }
+  // 2. Deadlines, looked at all together and rarely.
+  if (check_at_ <= now()) check_deadlines(now());
+  pump(now());
+  if (open_puts_ > 0) arm_timer();
+}
+
+void Transmit::check_deadlines(Time at) {
+  for (Index index = 0; index < peers_.size(); ++index) {
+    TransmitContext& context = peers_[index]->context;
+    if (context.silent(at, patience_)) {
+      give_up(index, at);
+      continue;
+    }
+    ended_.clear();
+    context.expire(at, patience_, ended_);
+    for (std::size_t i = 0; i < ended_.size(); ++i) finish(index, ended_[i], at);
+    if (!ended_.empty()) take_turn(index);
+  }
+  Time next = Time::max();
+  for (const auto& peer : peers_) next = std::min(next, peer->context.deadline(patience_));
+  // Puts that wait for their turn will be watched from their first packet on.
+  check_at_ = open_puts_ > 0 ? std::min(next, at + patience_) : Time::max();
+}
+
+void Transmit::give_up(Index peer_index, Time at) {
+  ++stats_.peers_given_up;
+  Peer& peer = *peers_[peer_index];
+  // 1. The next message opens a new generation.
+  ended_.clear();
+  peer.context.give_up(ended_);
+  peer.sending = kNone;
+  while (!peer.waiting.empty()) peer.waiting.pop();
+  // 2. Every open put to the peer ends, those too that wait for their turn or a retry.
+  for (Index index = 0; index < puts_.size(); ++index) {
+    if (puts_[index].open && puts_[index].peer == peer_index) end_put(index, Outcome::timeout, at);
+  }
+}
+
+}  // namespace rvma

@@ -1,0 +1,202 @@
+/// \file
+/// Transmit: open puts, cut into packets whose payload is read from host memory, one peer after another.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "base/component.hpp"
+#include "fabric/packet.hpp"
+#include "nic/config.hpp"
+#include "nic/delivery.hpp"
+#include "nic/egress.hpp"
+#include "nic/fifo_ring.hpp"
+#include "nic/interfaces.hpp"
+#include "nic/interrupt_arm.hpp"
+#include "nic/observer.hpp"
+
+namespace rvma {
+
+struct TransmitStats {
+  Counter puts{"puts", "puts accepted from the command unit"};
+  Counter messages{"messages", "messages opened, retries included"};
+  Counter retries{"messages", "messages that were retries after no_buffer or busy"};
+  Counter packets{"packets", "data packets cut"};
+  Counter payload_bytes{"bytes", "payload of these packets"};
+  Counter list_reads{"reads", "pieces of page lists fetched"};
+  Counter ended_ok{"puts", "puts that ended ok"};
+  Counter ended_no_mailbox{"puts", "puts that ended no_mailbox"};
+  Counter ended_closed{"puts", "puts that ended closed"};
+  Counter ended_bad_key{"puts", "puts that ended bad_key"};
+  Counter ended_stale{"puts", "puts that ended stale"};
+  Counter ended_no_buffer{"puts", "puts that ended no_buffer, all tries used up"};
+  Counter ended_bounds{"puts", "puts that ended bounds"};
+  Counter ended_busy{"puts", "puts that ended busy, all tries used up"};
+  Counter ended_timeout{"puts", "puts that ended timeout: outcome unknown"};
+  Counter peers_given_up{"peers", "times that a peer's silence ended all puts to it"};
+  Counter acknowledgements{"packets", "acknowledgements taken in"};
+  Counter ignored_acknowledgements{"packets", "acknowledgements of another incarnation or generation, or impossible"};
+  Counter full{"puts", "times that a put found the open-put table full"};
+  Counter buffer_stalls{"stalls", "times that the next packet found no room in the transmit buffer"};
+  Counter window_stalls{"stalls", "times that a peer's packets in flight or open messages were at their limit"};
+  Counter list_stalls{"stalls", "times that the next packet waited for its page list"};
+  Peak open_puts{"puts", "puts held at a time"};
+  Peak buffer{"bytes", "payload being read or waiting for the link"};
+  Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
+  BOOST_DESCRIBE_CLASS(TransmitStats, (),
+                       (puts, messages, retries, packets, payload_bytes, list_reads, ended_ok, ended_no_mailbox,
+                        ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds, ended_busy,
+                        ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full, buffer_stalls,
+                        window_stalls, list_stalls, open_puts, buffer, cut),
+                       (), ())
+};
+
+class Transmit : public Component, public TransmitIf, public AckSinkIf, public DmaClient {
+ public:
+  sc_core::sc_port<DmaIf> dma;
+  sc_core::sc_port<EgressIf> egress;
+
+  struct Parameters {
+    const NicConfig& config;
+    Bytes page;  ///< host.page, a power of two
+    NodeId node;
+    std::uint32_t boot_number = 1;  ///< incarnation of this NIC
+    bool timing_only = false;       ///< payload bytes are not carried; page lists are
+  };
+  /// Everything that is referred to outlives the unit.
+  Transmit(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, PacketPool& packets,
+           PayloadPool& payloads, InterruptArm& arm, const ObserverList& observers);
+
+  bool submit(const PutRequest& put, Cycles at) override;
+  void on_room(std::function<void()> room) override { room_.push_back(std::move(room)); }
+  void acknowledgement(PacketPtr packet, Time at) override;
+  /// `payload_bytes` of a data packet have left the transmit buffer at `at`.
+  void departed(std::uint32_t payload_bytes, Time at);
+
+  void dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) override {}
+  void dma_read_done(std::uint64_t tag) override;
+
+  const TransmitStats& stats() const { return stats_; }
+  std::size_t open_puts() const { return open_puts_; }
+
+ private:
+  using Index = std::uint32_t;
+  static constexpr Index kNone = ~Index{0};
+  static constexpr std::uint32_t kMostListEntries = 64;  ///< of a page list fetched by one read
+
+  struct Put {
+    PutRequest request;
+    Time commanded;
+    Index peer = kNone;
+    MessageId message;
+    std::uint32_t packets = 0;      ///< of the whole message
+    std::uint32_t next_packet = 0;  ///< of the current sending
+    std::uint32_t tries = 0;        ///< messages opened for it
+    std::uint32_t uses = 0;         ///< of this table entry: tells late answers for an earlier put apart
+    bool open = false;
+    // Page list: entries [first_page, first_page + pages.size()) are here; the next piece may be on its way.
+    std::vector<PhysicalAddress> pages;
+    std::uint64_t first_page = 0;
+    PayloadRef list_piece;
+    std::uint32_t list_piece_entries = 0;  ///< 0: no read outstanding
+  };
+  struct Peer {
+    Peer(NodeId node_id, const ReliabilityConfig& config) : node(node_id), context(config.window, config.messages) {}
+    NodeId node;
+    TransmitContext context;
+    std::uint32_t incarnation = 0;  ///< 0: not heard yet
+    FifoRing<Index> waiting;        ///< puts without a message
+    Index sending = kNone;          ///< put whose packets are being cut
+    bool in_turn = false;           ///< stands in turn_
+  };
+  /// A packet whose payload is being read, or that waits behind such a one: packets leave in the order of their
+  /// cutting.
+  struct Reading {
+    PacketPtr packet;
+    Index peer = kNone;
+    std::uint32_t generation = 0;
+    bool ready = false;
+    Time ready_at;
+  };
+  struct Retry {
+    Time due;
+    Index put = kNone;
+    std::uint32_t uses = 0;
+  };
+  struct Acknowledgement {
+    PacketPtr packet;
+    Time at;
+  };
+  enum class Step : std::uint8_t { cut, blocked, no_buffer };
+
+  // Puts
+  Index take_entry();
+  Index peer_of(NodeId node);
+  void end_put(Index index, Outcome outcome, Time at);
+  void interrupt_if_armed(const Put& put, Time at);
+  Counter& ended(Outcome outcome);
+  void finish(Index peer, const TransmitContext::Ended& message, Time at);
+  // Page lists
+  std::uint64_t pages_of(const Put& put) const;
+  void fetch_list_piece(Index index, std::uint64_t first, Time at);
+  void list_piece_arrived(Index index);
+  bool locate(Index index, std::uint64_t offset, std::uint32_t length, SegmentList& from, Time at);
+  // Packets
+  void queue_put(Index index);
+  void take_turn(Index peer);
+  void pump(Time at);
+  Step cut_next(Peer& peer, Index peer_index, Time at);
+  PacketPtr make_packet(const Put& put, const Peer& peer, std::uint32_t length, bool last, Time at);
+  void release();
+  // Answers and timers
+  void take_acknowledgements();
+  void take_in(const Packet& packet, Time at);
+  void run_timer();
+  void check_deadlines(Time at);
+  void give_up(Index peer, Time at);
+  void watch_from(Time at);
+  void arm_timer();
+
+  const NicConfig& config_;
+  const std::uint64_t page_bytes_;
+  const NodeId node_;
+  const std::uint32_t boot_number_;
+  const bool timing_only_;
+  const std::uint32_t mtu_;
+  const std::uint32_t list_entries_;
+  const Time patience_;  ///< rto x max_tries
+  PacketPool& packets_;
+  PayloadPool& payloads_;
+  InterruptArm& arm_;
+  const ObserverList& observers_;
+  TransmitStats stats_;
+
+  std::vector<Put> puts_;
+  std::vector<Index> free_puts_;
+  std::size_t open_puts_ = 0;
+  bool starved_ = false;  ///< a put was turned away
+  std::vector<std::function<void()>> room_;
+
+  boost::unordered_flat_map<NodeId, Index> peer_index_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  FifoRing<Index> turn_;  ///< peers that may have a packet to send, round robin
+  FifoRing<Reading> reading_;
+  std::uint64_t first_reading_ = 0;  ///< number of reading_'s front
+  std::uint64_t buffer_used_ = 0;    ///< bytes
+  bool buffer_stalled_ = false;
+  bool pumping_ = false;
+  Cycles next_cut_;
+
+  FifoRing<Acknowledgement> acknowledgements_;  ///< not due yet
+  FifoRing<Retry> retries_;
+  std::vector<TransmitContext::Ended> ended_;
+  Time check_at_ = Time::max();  ///< of the next look at all deadlines
+  Wakeup arrival_;
+  Wakeup timer_;
+};
+
+}  // namespace rvma

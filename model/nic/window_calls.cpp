@@ -1,0 +1,239 @@
+#include "nic/window_calls.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace rvma {
+
+namespace {
+
+constexpr std::uint32_t kListWordBytes = 8;
+constexpr std::uint32_t kWordsPerEntry = 3;
+
+/// Byte `position` of the list (head, length, epoch) x n as it stands in memory.
+std::uint8_t list_byte(const std::vector<WindowStore::CompletedBuffer>& list, std::uint64_t position) {
+  const std::uint64_t word = position / kListWordBytes;
+  const WindowStore::CompletedBuffer& entry = list[word / kWordsPerEntry];
+  const std::uint64_t words[kWordsPerEntry] = {entry.head.value(), entry.length, entry.epoch.value()};
+  return static_cast<std::uint8_t>(words[word % kWordsPerEntry] >> (8 * (position % kListWordBytes)));
+}
+
+}  // namespace
+
+WindowCalls::WindowCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
+                         WindowStore& windows, PayloadPool& payloads, const ObserverList& observers)
+    : Component(name, context, config.clock),
+      table("table"),
+      counters("counters"),
+      dma("dma"),
+      node_(node),
+      windows_(windows),
+      payloads_(payloads),
+      observers_(observers),
+      execute_(*this, "execute", [this] { run(); }) {
+  context.stats().add(path(), stats_);
+  context.stats().add(path(), windows.stats());
+  windows_.on_expired([this] { reap(); });
+}
+
+void WindowCalls::execute(const Descriptor& call, Pid pid, Cycles at, Done done) {
+  if (pending_.empty() && clock().time_of(at) <= now()) {
+    perform(call, pid, done);
+    return;
+  }
+  pending_.push({call, pid, at, std::move(done)});
+  execute_.at(std::max(now(), clock().time_of(pending_.front().at)));
+}
+
+void WindowCalls::run() {
+  while (!pending_.empty() && clock().time_of(pending_.front().at) <= now()) {
+    const Pending next = pending_.pop();
+    perform(next.call, next.pid, next.done);
+  }
+  if (!pending_.empty()) execute_.at(clock().time_of(pending_.front().at));
+}
+
+void WindowCalls::perform(const Descriptor& call, Pid pid, const Done& done) {
+  ++stats_.calls;
+  // 1. Calls that need no window.
+  switch (call.opcode) {
+    case Opcode::init_window:
+    case Opcode::post_one_time_buffer:
+      open(call, pid, done);
+      return;
+    case Opcode::rewind:
+    case Opcode::get:
+      answer(done, {Status::unsupported, 0});
+      return;
+    case Opcode::put:
+    case Opcode::arm_interrupt:
+      RVMA_ASSERT(false, "puts and interrupt arming are no window calls");
+      return;
+    default:
+      break;
+  }
+  // 2. Calls on an open window.
+  const WindowStore::SlotAnswer window = windows_.find_window(pid, call.mailbox);
+  if (window.status != Status::ok) {
+    answer(done, {window.status, 0});
+    return;
+  }
+  switch (call.opcode) {
+    case Opcode::post_buffer:
+      answer(done, post_buffer(window.slot, call, pid));
+      return;
+    case Opcode::inc_epoch:
+      answer(done, inc_epoch(window.slot));
+      return;
+    case Opcode::get_epoch:
+      answer(done, {Status::ok, windows_.completed_epochs(window.slot)});
+      return;
+    case Opcode::get_buf_ptrs:
+      answer(done, get_buf_ptrs(window.slot, call));
+      return;
+    case Opcode::close_window:
+      close(window.slot, call, pid, done);
+      return;
+    default:
+      RVMA_ASSERT(false, "unknown window call");
+  }
+}
+
+void WindowCalls::open(const Descriptor& call, Pid pid, const Done& done) {
+  // 1. A context, and for a one-time window its buffer, before anybody can see the window.
+  const WindowStore::SlotAnswer allocated = windows_.allocate_window(call, pid);
+  if (allocated.status != Status::ok) {
+    answer(done, {allocated.status, 0});
+    return;
+  }
+  BufferId buffer;
+  if (call.opcode == Opcode::post_one_time_buffer) {
+    const WindowStore::PostAnswer posted = windows_.post_buffer(allocated.slot, call);
+    if (posted.status != Status::ok) {
+      windows_.abandon_window(allocated.slot);
+      answer(done, {posted.status, 0});
+      return;
+    }
+    buffer = posted.buffer;
+  }
+  // 2. The table learns the mailbox; then the window is open.
+  TableCommand insert;
+  insert.operation = TableOperation::insert;
+  insert.pid = pid;
+  insert.mailbox = call.mailbox;
+  insert.slot = allocated.slot;
+  table->command(insert, current_cycle(),
+                 [this, call, pid, slot = allocated.slot, buffer, done](const TableAnswer& table_answer) {
+                   opened(call, pid, slot, buffer, table_answer, done);
+                 });
+}
+
+void WindowCalls::opened(const Descriptor& call, Pid pid, SlotId slot, BufferId buffer, const TableAnswer& table_answer,
+                         const Done& done) {
+  if (table_answer.status != TableStatus::ok) {
+    RVMA_ASSERT(table_answer.status == TableStatus::full || table_answer.status == TableStatus::busy,
+                "the table holds exactly the mailboxes of the window store");
+    ++stats_.table_refusals;
+    windows_.abandon_window(slot);
+    answer(done, {Status::full, 0});
+    return;
+  }
+  windows_.open_window(slot);
+  observers_.tell([&](NicObserver& observer) {
+    observer.window_opened(node_, pid, slot, call, now());
+    if (call.opcode == Opcode::post_one_time_buffer) observer.buffer_posted(node_, pid, slot, buffer, call, now());
+  });
+  answer(done, {});
+}
+
+CallAnswer WindowCalls::post_buffer(SlotId slot, const Descriptor& call, Pid pid) {
+  const WindowStore::PostAnswer posted = windows_.post_buffer(slot, call);
+  if (posted.status == Status::ok) {
+    observers_.tell(
+        [&](NicObserver& observer) { observer.buffer_posted(node_, pid, slot, posted.buffer, call, now()); });
+  }
+  return {posted.status, 0};
+}
+
+CallAnswer WindowCalls::inc_epoch(SlotId slot) {
+  BufferId retired;
+  Epoch epoch;
+  const Status status = windows_.inc_epoch(slot, retired, epoch);
+  if (status == Status::ok) {
+    observers_.tell([&](NicObserver& observer) { observer.epoch_retired(node_, slot, retired, epoch, true, now()); });
+    counters->flush_completions(now());
+  }
+  return {status, 0};
+}
+
+CallAnswer WindowCalls::get_buf_ptrs(SlotId slot, const Descriptor& call) {
+  std::vector<WindowStore::CompletedBuffer> list;
+  const Status status = windows_.completed_buffers(slot, call.threshold, list);
+  if (status != Status::ok) return {status, 0};
+  write_list(call.completion, list);
+  return {Status::ok, list.size()};
+}
+
+void WindowCalls::write_list(PhysicalAddress to, const std::vector<WindowStore::CompletedBuffer>& list) {
+  const std::uint64_t total = list.size() * kWordsPerEntry * kListWordBytes;
+  for (std::uint64_t sent = 0; sent < total;) {
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(total - sent, payloads_.buffer_bytes()));
+    DmaWrite write;
+    write.payload = payloads_.acquire();
+    for (std::uint32_t i = 0; i < bytes; ++i) write.payload->data()[i] = list_byte(list, sent + i);
+    write.to.add(PhysicalAddress{to.value() + sent}, bytes);
+    dma->write(std::move(write), *this, now());
+    sent += bytes;
+  }
+}
+
+void WindowCalls::close(SlotId slot, const Descriptor& call, Pid pid, const Done& done) {
+  std::vector<BufferId> returned;
+  windows_.begin_close(slot, returned, [this, slot, pid, mailbox = call.mailbox, done] {
+    // Drained: the table forgets the mailbox, then the slot may be used again. Completions of the drained epochs enter
+    // the posted channel before the answer does.
+    TableCommand erase;
+    erase.operation = TableOperation::erase;
+    erase.pid = pid;
+    erase.mailbox = mailbox;
+    table->command(erase, current_cycle(), [this, slot, done](const TableAnswer& table_answer) {
+      RVMA_ASSERT(table_answer.status == TableStatus::ok, "an open window's mailbox is in the table");
+      counters->flush_completions(now());
+      windows_.release_window(slot);
+      answer(done, {});
+    });
+  });
+  observers_.tell([&](NicObserver& observer) { observer.window_closed(node_, slot, returned, now()); });
+}
+
+/// Windows that have closed themselves leave the table; their mailbox was free again at once, because the table
+/// executes commands in order.
+void WindowCalls::reap() {
+  expired_.clear();
+  windows_.take_expired(expired_);
+  for (const WindowStore::Expired& window : expired_) {
+    ++stats_.expired;
+    TableCommand erase;
+    erase.operation = TableOperation::erase;
+    erase.pid = window.pid;
+    erase.mailbox = window.mailbox;
+    table->command(erase, current_cycle(), [this, slot = window.slot](const TableAnswer& table_answer) {
+      RVMA_ASSERT(table_answer.status == TableStatus::ok, "an expired window's mailbox is in the table");
+      windows_.release_window(slot);
+      observers_.tell([&](NicObserver& observer) { observer.window_closed(node_, slot, {}, now()); });
+    });
+  }
+}
+
+void WindowCalls::answer(const Done& done, const CallAnswer& what) {
+  if (what.status != Status::ok) ++stats_.failed;
+  done(what);
+}
+
+void WindowCalls::dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) {}
+void WindowCalls::dma_read_done(std::uint64_t /*tag*/) { RVMA_ASSERT(false, "the window calls read nothing"); }
+
+}  // namespace rvma

@@ -1,0 +1,96 @@
+/// \file
+/// Executes the window calls of the host: WindowStore decides, the translation table learns and forgets mailboxes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <systemc>
+#include <vector>
+
+#include "base/component.hpp"
+#include "nic/config.hpp"
+#include "nic/counter_unit.hpp"
+#include "nic/fifo_ring.hpp"
+#include "nic/interfaces.hpp"
+#include "nic/observer.hpp"
+#include "nic/window_store.hpp"
+
+namespace rvma {
+
+struct WindowCallsStats {
+  Counter calls{"calls", "window calls executed"};
+  Counter failed{"calls", "window calls answered with another status than ok"};
+  Counter table_refusals{"windows", "windows that the translation table had no place for"};
+  Counter expired{"windows", "one-time windows that closed themselves"};
+  BOOST_DESCRIBE_CLASS(WindowCallsStats, (), (calls, failed, table_refusals, expired), (), ())
+};
+
+/// Statuses by call (`no_window`: the mailbox has no window; `closed`: it had one that is closing or was closed
+/// lately):
+///
+///     init_window           ok exists full bad_argument unsupported (catch-all)
+///     post_one_time_buffer  ok exists full bad_argument unsupported
+///     post_buffer           ok full bad_argument no_window closed
+///     inc_epoch             ok no_buffer no_window closed
+///     get_epoch             ok no_window closed; value: completed epochs
+///     get_buf_ptrs          ok history no_window closed; value: entries written
+///     close_window          ok no_window closed; answered when its bound messages have ended
+///     rewind, get           unsupported
+///
+/// get_buf_ptrs writes its list to the descriptor's `completion`, physically contiguous: for each epoch, newest first,
+/// three 8-byte little-endian words (head, length, epoch); in the posted channel before the call is answered.
+///
+/// Registers WindowStore's statistics with its own. Calls that need the table take its command's time; the others take
+/// none here (nic.command.latency covers them). A window is found by the driver's handle without a table access.
+class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
+ public:
+  sc_core::sc_port<TableCommandIf> table;
+  sc_core::sc_port<CompletionFlushIf> counters;
+  sc_core::sc_port<DmaIf> dma;
+
+  /// `windows`, `payloads` and `observers` outlive the unit. Takes the store's on_expired() for itself.
+  WindowCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
+              WindowStore& windows, PayloadPool& payloads, const ObserverList& observers);
+
+  void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) override;
+
+  /// Nothing to do: answers stand behind the list in the posted channel.
+  void dma_written(std::uint64_t tag, Time entered, Time visible) override;
+  /// Never called: the unit reads nothing.
+  void dma_read_done(std::uint64_t tag) override;
+
+  const WindowCallsStats& stats() const { return stats_; }
+
+ private:
+  using Done = std::function<void(const CallAnswer&)>;
+  struct Pending {
+    Descriptor call;
+    Pid pid;
+    Cycles at;
+    Done done;
+  };
+
+  void run();
+  void perform(const Descriptor& call, Pid pid, const Done& done);
+  void open(const Descriptor& call, Pid pid, const Done& done);
+  void opened(const Descriptor& call, Pid pid, SlotId slot, BufferId buffer, const TableAnswer& table_answer,
+              const Done& done);
+  CallAnswer post_buffer(SlotId slot, const Descriptor& call, Pid pid);
+  CallAnswer inc_epoch(SlotId slot);
+  CallAnswer get_buf_ptrs(SlotId slot, const Descriptor& call);
+  void close(SlotId slot, const Descriptor& call, Pid pid, const Done& done);
+  void write_list(PhysicalAddress to, const std::vector<WindowStore::CompletedBuffer>& list);
+  void reap();
+  void answer(const Done& done, const CallAnswer& what);
+
+  NodeId node_;
+  WindowStore& windows_;
+  PayloadPool& payloads_;
+  const ObserverList& observers_;
+  FifoRing<Pending> pending_;                  ///< handed over ahead of their cycle
+  std::vector<WindowStore::Expired> expired_;  ///< scratch
+  WindowCallsStats stats_;
+  Wakeup execute_;
+};
+
+}  // namespace rvma

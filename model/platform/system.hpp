@@ -1,0 +1,52 @@
+/// \file
+/// A whole machine: nodes and the fabric between them, built from the configuration.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/component.hpp"
+#include "fabric/fabric.hpp"
+#include "platform/config.hpp"
+#include "platform/node.hpp"
+
+namespace rvma {
+
+class System {
+ public:
+  /// `config` is valid for `ranks` (see validate()) and outlives the system, as do the observers.
+  System(SimContext& context, const Config& config, std::uint32_t ranks, const ObserverList& observers,
+         DriverObserver* driver_observer);
+  ~System();
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+
+  std::uint32_t ranks() const { return ranks_; }
+  std::uint32_t nodes() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  Node& node(NodeId id) { return *nodes_.at(id.index()); }
+  const Fabric& fabric() const { return *fabric_; }
+  NodeId node_of(RankId rank) const { return NodeId{rank.value() / ranks_per_node_}; }
+  Pid pid_of(RankId rank) const { return Pid{static_cast<std::uint16_t>(rank.value() % ranks_per_node_)}; }
+  Driver& driver(RankId rank) { return node(node_of(rank)).driver(pid_of(rank)); }
+
+  /// Gives a rank its program: an ordinary function over its driver. Before the simulation starts.
+  void run_on(RankId rank, std::function<void(Driver&)> program);
+
+  /// Memory of a process, as a load now would see it.
+  void read(NodeId node, Pid pid, VirtualAddress from, std::uint64_t bytes, std::vector<std::uint8_t>& to);
+  std::uint64_t load64(NodeId node, PhysicalAddress address);
+
+  /// Data packets and acknowledgements between sender and receiver now: 0 once the network is drained.
+  std::size_t packets_in_flight() const { return pools_.packets.in_use(); }
+
+ private:
+  std::uint32_t ranks_;
+  std::uint32_t ranks_per_node_;
+  Pools pools_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::unique_ptr<Fabric> fabric_;
+};
+
+}  // namespace rvma

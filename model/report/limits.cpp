@@ -1,0 +1,119 @@
+#include "report/limits.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/int128.hpp"
+#include "base/value_text.hpp"
+
+namespace rvma {
+namespace {
+
+constexpr std::uint64_t kMillion = 1'000'000;
+
+/// "node3.nic.parser" -> "node.nic.parser", "fabric.link.0-1" -> "fabric.link."
+std::string without_numbers(const std::string& path) {
+  std::string kind;
+  for (const char c : path) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0 && c != '-') kind += c;
+  }
+  return kind;
+}
+
+const Utilisation* as_utilisation(const StatsRegistry::Entry& entry) {
+  return dynamic_cast<const Utilisation*>(entry.stat);
+}
+
+}  // namespace
+
+std::uint64_t Limit::share_ppm() const {
+  if (elapsed <= Time::zero()) return 0;
+  // Work that was announced ahead of its time may reach a little beyond the region.
+  const auto share = static_cast<std::uint64_t>(static_cast<detail::uint128>(busy.ps()) * kMillion /
+                                                static_cast<std::uint64_t>(elapsed.ps()));
+  return std::min(share, kMillion);
+}
+
+std::vector<LimitsObserver::Sample> LimitsObserver::sample() const {
+  std::vector<Sample> samples;
+  for (const StatsRegistry::Entry& entry : registry_.entries()) {
+    if (const Utilisation* unit = as_utilisation(entry)) samples.push_back({unit->busy(), unit->work()});
+  }
+  return samples;
+}
+
+void LimitsObserver::marked(RankId /*rank*/, bool begin, Time at) {
+  if (begin) {
+    if (has_begun_) return;
+    has_begun_ = true;
+    begin_ = at;
+    at_begin_ = sample();
+  } else {
+    has_ended_ = true;
+    end_ = at;
+    at_end_ = sample();
+  }
+}
+
+std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) const {
+  const std::vector<Sample> last = has_ended_ ? at_end_ : sample();
+  Time elapsed = region.duration();
+  if (has_begun_) elapsed = (has_ended_ ? end_ : region.last) - begin_;
+  std::vector<Limit> limits;
+  std::size_t index = 0;
+  for (const StatsRegistry::Entry& entry : registry_.entries()) {
+    const Utilisation* unit = as_utilisation(entry);
+    if (unit == nullptr) continue;
+    const Sample before = has_begun_ ? at_begin_[index] : Sample{};
+    Limit limit;
+    limit.unit = entry.unit_path + "." + entry.name;
+    limit.kind = without_numbers(limit.unit);
+    limit.work_kind = unit->kind();
+    limit.work = last[index].work - before.work;
+    limit.busy = last[index].busy - before.busy;
+    limit.elapsed = elapsed;
+    limits.push_back(std::move(limit));
+    ++index;
+  }
+  std::stable_sort(limits.begin(), limits.end(),
+                   [](const Limit& a, const Limit& b) { return a.share_ppm() > b.share_ppm(); });
+  return limits;
+}
+
+Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown) {
+  Bottleneck verdict;
+  if (limits.empty() || limits.front().work == 0) return verdict;
+  const Limit& first = limits.front();
+  const auto second =
+      std::find_if(limits.begin(), limits.end(), [&](const Limit& limit) { return limit.kind != first.kind; });
+  if (first.share_ppm() >= kMillion / 2 || breakdown.samples == 0) {
+    verdict.name = first.unit;
+    verdict.share_ppm = first.share_ppm();
+    if (second != limits.end()) {
+      verdict.next = second->unit;
+      verdict.next_share_ppm = second->share_ppm();
+    }
+    return verdict;
+  }
+  // Nobody was busy for half of the time: messages spent it on their way, most of it in the longest stage.
+  std::vector<std::size_t> stages;
+  for (std::size_t stage = 1; stage < kStages; ++stage) stages.push_back(stage);
+  std::stable_sort(stages.begin(), stages.end(),
+                   [&](std::size_t a, std::size_t b) { return breakdown.sums[b] < breakdown.sums[a]; });
+  Time total;
+  for (const Time sum : breakdown.sums) total += sum;
+  const auto share = [&](std::size_t stage) {
+    return total <= Time::zero() ? 0
+                                 : static_cast<std::uint64_t>(static_cast<detail::uint128>(breakdown.sums[stage].ps()) *
+                                                              kMillion / static_cast<std::uint64_t>(total.ps()));
+  };
+  const auto name = [](std::size_t stage) { return "latency: " + ValueText<Stage>::print(static_cast<Stage>(stage)); };
+  verdict.is_latency = true;
+  verdict.name = name(stages[0]);
+  verdict.share_ppm = share(stages[0]);
+  verdict.next = name(stages[1]);
+  verdict.next_share_ppm = share(stages[1]);
+  return verdict;
+}
+
+}  // namespace rvma

@@ -1,0 +1,64 @@
+/// \file
+/// What limited a run: how near each unit came to the most that it can do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/stats.hpp"
+#include "base/units.hpp"
+#include "report/recorder.hpp"
+#include "workload/player.hpp"
+
+namespace rvma {
+
+/// One unit against its bound. Rates are exact ratios of work to time, so that they print without rounding twice.
+struct Limit {
+  std::string unit;  ///< full path of the unit and its statistic
+  std::string kind;  ///< the same without instance numbers: units of one kind are alternatives, not a chain
+  WorkKind work_kind = WorkKind::bits;
+  std::uint64_t work = 0;  ///< bits or operations in `elapsed`
+  Time busy;
+  Time elapsed;
+  /// Share of its bound in parts per million: busy / elapsed.
+  std::uint64_t share_ppm() const;
+};
+
+/// The verdict: a unit, or, where no unit was busy for half of the time, the longest stage of a message's way.
+struct Bottleneck {
+  bool is_latency = false;
+  std::string name;  ///< unit, or "latency: STAGE"
+  std::uint64_t share_ppm = 0;
+  std::string next;  ///< what limits once the first is out of the way; empty if nothing ran
+  std::uint64_t next_share_ppm = 0;
+};
+
+/// Notes how busy every unit was when the measured region began and ended.
+class LimitsObserver : public PlayerObserver {
+ public:
+  explicit LimitsObserver(const StatsRegistry& registry) : registry_(registry) {}
+  void marked(RankId rank, bool begin, Time at) override;
+  /// All units that can say how busy they were, the busiest first; ties in order of registration. Without marks the
+  /// time from the first issue to the last count (`region`) is what they are related to.
+  std::vector<Limit> limits(const RunRecorder::Region& region) const;
+
+ private:
+  struct Sample {
+    Time busy;
+    std::uint64_t work = 0;
+  };
+  std::vector<Sample> sample() const;
+
+  const StatsRegistry& registry_;
+  bool has_begun_ = false;
+  bool has_ended_ = false;
+  Time begin_;
+  Time end_;
+  std::vector<Sample> at_begin_;
+  std::vector<Sample> at_end_;
+};
+
+Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown);
+
+}  // namespace rvma

@@ -1,0 +1,95 @@
+#include "report/put_registry.hpp"
+
+#include <algorithm>
+
+#include "base/random.hpp"
+
+namespace rvma {
+
+std::size_t PutRegistry::Hash::operator()(const WordKey& key) const {
+  return static_cast<std::size_t>(mix64(key.word ^ (std::uint64_t{key.node.value()} << 40U)));
+}
+std::size_t PutRegistry::Hash::operator()(const MessageKey& key) const {
+  return static_cast<std::size_t>(mix64(key.nodes ^ mix64(key.context ^ key.message)));
+}
+
+PutRegistry::MessageKey PutRegistry::key_of(NodeId destination, const MessageRef& message) {
+  return {std::uint64_t{message.source.value()} << 32U | destination.value(),
+          std::uint64_t{message.source_incarnation} << 32U | message.generation, message.message.value()};
+}
+
+void PutRegistry::bury() {
+  if (!has_ended_) return;
+  has_ended_ = false;
+  const auto found = by_word_.find(ended_);
+  if (found == by_word_.end()) return;
+  if (found->second.has_message) by_message_.erase(found->second.message);
+  by_word_.erase(found);
+}
+
+PutRecord& PutRegistry::issue(const PutIssue& put) {
+  bury();
+  Entry entry;
+  entry.record = pool_.acquire();
+  PutRecord& record = *entry.record;
+  record.rank = put.rank;
+  record.node = put.node;
+  record.kind = put.kind;
+  record.has_name = put.name != nullptr;
+  if (put.name != nullptr) record.name = *put.name;
+  record.destination = put.destination;
+  record.destination_node = put.destination_node;
+  record.destination_pid = put.destination_pid;
+  record.mailbox = put.mailbox;
+  record.size = put.size;
+  record.offset = put.offset;
+  record.key = put.key;
+  record.seed = put.seed;
+  record.word = put.word;
+  record.issued = put.at;
+  record.number = issued_++;
+  const auto [place, is_new] = by_word_.insert_or_assign(WordKey{put.node, put.word.value()}, std::move(entry));
+  RVMA_ASSERT(is_new, "two open puts of one node share a completion word");
+  return *place->second.record;
+}
+
+PutRecord* PutRegistry::find(NodeId node, PhysicalAddress word) {
+  const auto found = by_word_.find(WordKey{node, word.value()});
+  return found == by_word_.end() ? nullptr : found->second.record.get();
+}
+
+PutRecord* PutRegistry::find(NodeId destination, const MessageRef& message) {
+  const auto found = by_message_.find(key_of(destination, message));
+  return found == by_message_.end() ? nullptr : found->second;
+}
+
+std::vector<const PutRecord*> PutRegistry::open() const {
+  std::vector<const PutRecord*> records;
+  for (const auto& [key, entry] : by_word_) {
+    if (!has_ended_ || !(key == ended_)) records.push_back(entry.record.get());
+  }
+  std::sort(records.begin(), records.end(),
+            [](const PutRecord* a, const PutRecord* b) { return a->number < b->number; });
+  return records;
+}
+
+void PutRegistry::message_opened(NodeId node, PhysicalAddress put, NodeId destination, const MessageRef& message,
+                                 Time /*at*/) {
+  bury();
+  const auto found = by_word_.find(WordKey{node, put.value()});
+  RVMA_ASSERT(found != by_word_.end(), "a message was opened for a put that no program issued");
+  Entry& entry = found->second;
+  if (entry.has_message) by_message_.erase(entry.message);
+  entry.message = key_of(destination, message);
+  entry.has_message = true;
+  by_message_.insert_or_assign(entry.message, entry.record.get());
+}
+
+void PutRegistry::put_ended(NodeId node, PhysicalAddress put, Outcome /*outcome*/, std::uint32_t /*tries*/,
+                            Time /*at*/) {
+  bury();
+  has_ended_ = true;
+  ended_ = WordKey{node, put.value()};
+}
+
+}  // namespace rvma

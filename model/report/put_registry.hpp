@@ -1,0 +1,93 @@
+/// \file
+/// Which put a message of the network is: joins what programs issued with what NICs report.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <vector>
+
+#include "base/pool.hpp"
+#include "nic/observer.hpp"
+#include "workload/player.hpp"
+
+namespace rvma {
+
+/// One put or get from its issue until it has ended.
+struct PutRecord {
+  RankId rank;
+  NodeId node;
+  OperationKind kind = OperationKind::put;
+  bool has_name = false;
+  NameRef name;
+  RankId destination;
+  NodeId destination_node;
+  Pid destination_pid;
+  Mailbox mailbox;
+  std::uint64_t size = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t key = 0;
+  std::uint64_t seed = 0;
+  PhysicalAddress word;
+  Time issued;
+  std::uint64_t number = 0;  ///< of all puts of the run, by issue
+  bool measured = false;     ///< issued inside its rank's measured region
+
+  void recycle() {
+    has_name = false;
+    measured = false;
+    name.passes.clear();
+  }
+};
+
+/// The first observer of every NIC: the others find in it what a message carries. A record outlives put_ended() until
+/// the registry's next event, so that observers behind it still find it.
+class PutRegistry : public NicObserver {
+ public:
+  PutRecord& issue(const PutIssue& put);
+  /// The put whose local completion word this is; null if it has ended.
+  PutRecord* find(NodeId node, PhysicalAddress word);
+  /// The put that goes out as this message to `destination`; null if it has ended.
+  PutRecord* find(NodeId destination, const MessageRef& message);
+  std::uint64_t issued() const { return issued_; }
+  /// Puts that have not ended, in order of issue.
+  std::vector<const PutRecord*> open() const;
+
+  void message_opened(NodeId node, PhysicalAddress put, NodeId destination, const MessageRef& message,
+                      Time at) override;
+  void put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override;
+
+ private:
+  struct WordKey {
+    NodeId node;
+    std::uint64_t word = 0;
+    friend bool operator==(const WordKey& a, const WordKey& b) { return a.node == b.node && a.word == b.word; }
+  };
+  struct MessageKey {
+    std::uint64_t nodes = 0;    ///< source << 32 | destination
+    std::uint64_t context = 0;  ///< incarnation << 32 | generation
+    std::uint32_t message = 0;
+    friend bool operator==(const MessageKey& a, const MessageKey& b) {
+      return a.nodes == b.nodes && a.context == b.context && a.message == b.message;
+    }
+  };
+  struct Hash {
+    std::size_t operator()(const WordKey& key) const;
+    std::size_t operator()(const MessageKey& key) const;
+  };
+  struct Entry {
+    Pool<PutRecord>::Handle record;
+    MessageKey message;  ///< of the latest try
+    bool has_message = false;
+  };
+  static MessageKey key_of(NodeId destination, const MessageRef& message);
+  void bury();
+
+  Pool<PutRecord> pool_;
+  boost::unordered_flat_map<WordKey, Entry, Hash> by_word_;
+  boost::unordered_flat_map<MessageKey, PutRecord*, Hash> by_message_;
+  std::uint64_t issued_ = 0;
+  bool has_ended_ = false;
+  WordKey ended_;
+};
+
+}  // namespace rvma

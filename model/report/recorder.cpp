@@ -1,0 +1,373 @@
+#include "report/recorder.hpp"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ostream>
+#include <tuple>
+#include <utility>
+
+#include "base/random.hpp"
+#include "base/value_text.hpp"
+
+namespace rvma {
+namespace {
+
+constexpr std::size_t kUnmatchedShown = 8;
+
+std::size_t index_of(Outcome outcome) { return static_cast<std::size_t>(outcome); }
+std::size_t index_of(Stage stage) { return static_cast<std::size_t>(stage); }
+
+OperationKind kind_of(Opcode opcode) {
+  return opcode == Opcode::post_one_time_buffer ? OperationKind::post_one_time_buffer : OperationKind::post_buffer;
+}
+
+}  // namespace
+
+/// A posted buffer, for as long as its completion pointer names it.
+struct RunRecorder::BufferRecord {
+  RankId rank;
+  Pid pid;
+  bool has_window = false;
+  NameRef window;
+  bool has_name = false;
+  NameRef name;
+  VirtualAddress head;
+  std::uint64_t size = 0;
+  bool may_be_seen = true;  ///< a wait may still name it
+  bool completed = false;
+  bool failed = false;  ///< the NIC refused the post
+  Time posted;
+  std::shared_ptr<Row> row;  ///< its latest completion
+};
+
+/// A row of completions.csv on its way: first until the word is visible, then until seen_ns is known.
+struct RunRecorder::Row {
+  RankId rank;
+  NodeId node;
+  Pid pid;
+  std::string window;
+  std::string buffer;
+  Epoch epoch;
+  std::uint64_t length = 0;
+  VirtualAddress head;
+  std::uint64_t bytes = 0;  ///< to be covered by the checksum
+  Time visible;
+  std::string crc;
+  Time seen = Time::max();
+  bool may_be_seen = true;
+};
+
+bool RunRecorder::Later::operator()(const std::shared_ptr<Row>& a, const std::shared_ptr<Row>& b) const {
+  return std::tie(b->visible, b->rank, b->window, b->epoch) < std::tie(a->visible, a->rank, a->window, a->epoch);
+}
+
+std::size_t RunRecorder::WordHash::operator()(const WordKey& key) const {
+  return static_cast<std::size_t>(mix64(key.word ^ (std::uint64_t{key.node} << 40U)));
+}
+
+std::array<Time, kStages> StageBreakdown::means() const {
+  std::array<Time, kStages> means{};
+  if (samples == 0) return means;
+  // Rounding the mean time *at* each stage, not each difference, makes the differences add up to the total.
+  Time sum;
+  Time previous;
+  for (std::size_t stage = 0; stage < kStages; ++stage) {
+    sum += sums[stage];
+    const Time mean = Time::from_ps(sum.ps() / static_cast<std::int64_t>(samples));
+    means[stage] = mean - previous;
+    previous = mean;
+  }
+  return means;
+}
+
+RunRecorder::RunRecorder(const Trace& trace, PutRegistry& registry, Files files, ReadBuffer read_buffer,
+                         std::function<void(Time)> wake_at)
+    : trace_(trace),
+      registry_(registry),
+      files_(files),
+      read_buffer_(std::move(read_buffer)),
+      wake_at_(std::move(wake_at)),
+      inside_mark_(trace.ranks(), false) {
+  if (files_.completions != nullptr) {
+    *files_.completions << "rank,window,epoch,buffer,length,crc32,time_ns,seen_ns\n";
+  }
+  if (files_.puts != nullptr) *files_.puts << "rank,kind,name,dest,mailbox,size,status,issue_ns,ack_ns,tries\n";
+  if (files_.calls != nullptr) *files_.calls << "rank,op,window,status,value,time_ns\n";
+}
+
+RunRecorder::~RunRecorder() = default;
+
+std::string RunRecorder::spell(RankId rank, bool has_name, const NameRef& name) const {
+  return has_name ? trace_.spelling(rank, name) : std::string{};
+}
+
+bool RunRecorder::is_measured(RankId rank) const { return !has_marks_ || inside_mark_[rank.index()]; }
+
+// -------------------------------------------------------------------------------------------------------- programs
+
+void RunRecorder::put_issued(const PutIssue& put) {
+  PutRecord& record = registry_.issue(put);
+  record.measured = is_measured(put.rank);
+  ++totals_.puts;
+  if (record.measured) region_.first = std::min(region_.first, put.at);
+}
+
+void RunRecorder::post_issued(const BufferPost& post) {
+  auto record = std::make_unique<BufferRecord>();
+  record->rank = post.rank;
+  record->pid = post.pid;
+  record->has_window = post.window != nullptr;
+  if (record->has_window) record->window = *post.window;
+  record->has_name = post.name != nullptr;
+  if (record->has_name) record->name = *post.name;
+  record->head = post.head;
+  record->size = post.size;
+  record->posted = post.at;
+  buffers_.insert_or_assign(WordKey{post.node.value(), post.word.value()}, std::move(record));
+}
+
+void RunRecorder::wait_seen(NodeId node, PhysicalAddress word, Time at) {
+  const auto found = buffers_.find(WordKey{node.value(), word.value()});
+  if (found == buffers_.end() || !found->second->row) return;
+  Row& row = *found->second->row;
+  if (row.seen.is_never()) row.seen = at;
+  write_ready_rows();
+}
+
+void RunRecorder::buffer_unnamed(NodeId node, PhysicalAddress word) {
+  const auto found = buffers_.find(WordKey{node.value(), word.value()});
+  if (found == buffers_.end()) return;
+  found->second->may_be_seen = false;
+  if (found->second->row) found->second->row->may_be_seen = false;
+  write_ready_rows();
+}
+
+void RunRecorder::buffer_freed(NodeId node, PhysicalAddress word) {
+  settle(SimContext::now());
+  buffers_.erase(WordKey{node.value(), word.value()});
+}
+
+void RunRecorder::call_returned(RankId rank, OperationKind op, const NameRef* window, Status status,
+                                const std::string& value, Time at) {
+  if (files_.calls == nullptr) return;
+  *files_.calls << fmt::format("{},{},{},{},{},{}\n", rank.value(), ValueText<OperationKind>::print(op),
+                               window == nullptr ? std::string{} : trace_.spelling(rank, *window),
+                               ValueText<Status>::print(status), value, to_ns_string(at));
+}
+
+void RunRecorder::call_answered(RankId rank, const Descriptor& call, Status status, std::uint64_t /*value*/, Time at) {
+  const bool is_post = call.opcode == Opcode::post_buffer || call.opcode == Opcode::post_one_time_buffer;
+  if (!is_post || status == Status::ok) return;
+  for (auto& [key, record] : buffers_) {
+    if (key.word != call.completion.value() || record->rank != rank) continue;
+    record->failed = true;
+    call_returned(rank, kind_of(call.opcode), record->has_window ? &record->window : nullptr, status, "", at);
+    return;
+  }
+}
+
+void RunRecorder::marked(RankId rank, bool begin, Time /*at*/) {
+  if (!has_marks_) {
+    // What was issued before the first mark belongs to no measured region.
+    has_marks_ = true;
+    region_ = Region{};
+    put_to_completion_.reset();
+    put_to_ack_.reset();
+    breakdown_ = StageBreakdown{};
+    for (const PutRecord* open : registry_.open()) registry_.find(open->node, open->word)->measured = false;
+    for (auto& node : last_counted_) {
+      for (LastCounted& last : node) last.measured = false;
+    }
+  }
+  inside_mark_[rank.index()] = begin;
+}
+
+void RunRecorder::operation_done(RankId /*rank*/) { ++operations_; }
+
+// ------------------------------------------------------------------------------------------------------------ NICs
+
+void RunRecorder::message_opened(NodeId /*node*/, PhysicalAddress /*put*/, NodeId /*destination*/,
+                                 const MessageRef& /*message*/, Time /*at*/) {
+  ++totals_.messages_opened;
+}
+
+void RunRecorder::put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) {
+  ++totals_.ended[index_of(outcome)];
+  const PutRecord* record = registry_.find(node, put);
+  RVMA_ASSERT(record != nullptr, "a put ended that no program issued, or twice");
+  if (outcome == Outcome::ok && record->measured) put_to_ack_.add(at - record->issued);
+  if (outcome != Outcome::ok) {
+    note_unmatched(fmt::format("rank {}: {} to rank {} mailbox {:#018x} ended {}", record->rank.value(),
+                               ValueText<OperationKind>::print(record->kind), record->destination.value(),
+                               record->mailbox.value(), ValueText<Outcome>::print(outcome)));
+  }
+  if (files_.puts != nullptr) write_put(*record, ValueText<Outcome>::print(outcome).c_str(), at, tries);
+}
+
+void RunRecorder::packet_sent(NodeId /*node*/, const Packet& packet, Time /*at*/) {
+  if (packet.transport.type != PacketType::data) {
+    ++totals_.acknowledgements_sent;
+    return;
+  }
+  ++totals_.packets_sent;
+  totals_.wire_bytes_sent += packet.wire_bytes;
+  const PutRecord* put = registry_.find(packet.transport.destination,
+                                        MessageRef{packet.transport.source, packet.transport.source_incarnation,
+                                                   packet.transport.generation, packet.data.message});
+  if (put != nullptr && put->measured) region_.wire_bytes += packet.wire_bytes;
+}
+
+void RunRecorder::packet_ignored(NodeId /*node*/, const Packet& packet, const char* why, Time /*at*/) {
+  if (packet.transport.type != PacketType::data) return;
+  if (std::strcmp(why, "crc") == 0) {
+    ++totals_.packets_corrupt;
+  } else if (std::strcmp(why, "duplicate") == 0) {
+    ++totals_.packets_duplicate;
+  } else {
+    ++totals_.packets_ignored;
+  }
+}
+
+void RunRecorder::message_refused(NodeId /*node*/, const MessageRef& /*message*/, Outcome reason, Time /*at*/) {
+  ++totals_.refused[index_of(reason)];
+}
+
+void RunRecorder::packet_placed(NodeId /*node*/, const PlacedPacket& packet, std::uint64_t /*buffer_offset*/, Time at) {
+  ++totals_.packets_delivered;
+  if (packet.payload_length > 0) delivered_.add(at, packet.payload_length);
+}
+
+void RunRecorder::message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) {
+  ++totals_.messages_delivered;
+  const PutRecord* put = registry_.find(node, message);
+  if (put == nullptr) return;  // its sender has given up; the message counts all the same
+  totals_.bytes_delivered += put->size;
+  if (put->measured) {
+    region_.payload_bytes += put->size;
+    ++region_.messages;
+    region_.last = std::max(region_.last, at);
+  }
+  if (node.index() >= last_counted_.size()) last_counted_.resize(node.index() + 1);
+  std::vector<LastCounted>& buffers = last_counted_[node.index()];
+  if (buffer.index() >= buffers.size()) buffers.resize(buffer.index() + 1);
+  buffers[buffer.index()] = LastCounted{put->issued, put->measured, true};
+}
+
+void RunRecorder::sample_completion(NodeId node, const Completion& completion, Time visible) {
+  if (node.index() >= last_counted_.size()) return;
+  std::vector<LastCounted>& buffers = last_counted_[node.index()];
+  if (completion.buffer.index() >= buffers.size()) return;
+  LastCounted& last = buffers[completion.buffer.index()];
+  const LastCounted counted = std::exchange(last, LastCounted{});
+  if (!counted.valid || !counted.measured || visible.is_never()) return;
+  put_to_completion_.add(visible - counted.issued);
+  // 1. The stages that the packet passed; the NIC does not know when the core began.
+  StageTimes times = completion.left;
+  times[index_of(Stage::issued)] = counted.issued;
+  times[index_of(Stage::visible)] = visible;
+  // 2. A completion that had to wait for an earlier epoch's waits in completion_write; nothing runs backwards.
+  ++breakdown_.samples;
+  for (std::size_t stage = 1; stage < kStages; ++stage) {
+    times[stage] = std::max(times[stage], times[stage - 1]);
+    breakdown_.sums[stage] += times[stage] - times[stage - 1];
+  }
+}
+
+void RunRecorder::completion_written(NodeId node, const Completion& completion, Time /*at*/, Time visible) {
+  ++totals_.completions;
+  sample_completion(node, completion, visible);
+  const auto found = buffers_.find(WordKey{node.value(), completion.word.value()});
+  if (found == buffers_.end()) return;  // the scoreboard reports a completion of nothing
+  BufferRecord& buffer = *found->second;
+  buffer.completed = true;
+  if (files_.completions == nullptr) return;
+
+  auto row = std::make_shared<Row>();
+  row->rank = buffer.rank;
+  row->node = node;
+  row->pid = buffer.pid;
+  row->buffer = spell(buffer.rank, buffer.has_name, buffer.name);
+  row->window = buffer.has_window ? spell(buffer.rank, true, buffer.window) : row->buffer;
+  row->epoch = completion.epoch;
+  row->length = completion.length;
+  row->head = completion.head;
+  row->bytes = std::min(completion.length, buffer.size);
+  row->visible = visible;
+  row->may_be_seen = buffer.may_be_seen;
+  buffer.row = row;
+  invisible_.push(std::move(row));
+  if (wake_at_ && !visible.is_never()) wake_at_(visible);
+}
+
+// ----------------------------------------------------------------------------------------------------------- files
+
+void RunRecorder::settle(Time now) {
+  while (!invisible_.empty() && invisible_.top()->visible <= now) {
+    std::shared_ptr<Row> row = invisible_.top();
+    invisible_.pop();
+    row->crc = checksum(*row);
+    rows_.push_back(std::move(row));
+  }
+  write_ready_rows();
+}
+
+std::string RunRecorder::checksum(const Row& row) {
+  if (!read_buffer_) return "-";
+  read_buffer_(row.node, row.pid, row.head, row.bytes, scratch_);
+  return fmt::format("{:08x}", libdeflate_crc32(0, scratch_.data(), scratch_.size()));
+}
+
+void RunRecorder::write_ready_rows() {
+  while (!rows_.empty() && (!rows_.front()->seen.is_never() || !rows_.front()->may_be_seen)) {
+    write_row(*rows_.front());
+    rows_.pop_front();
+  }
+}
+
+void RunRecorder::write_row(const Row& row) {
+  *files_.completions << fmt::format("{},{},{},{},{},{},{},{}\n", row.rank.value(), row.window, row.epoch.value(),
+                                     row.buffer, row.length, row.crc, to_ns_string(row.visible),
+                                     row.seen.is_never() ? std::string{} : to_ns_string(row.seen));
+}
+
+void RunRecorder::write_put(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) {
+  *files_.puts << fmt::format("{},{},{},{},0x{:016x},{},{},{},{},{}\n", put.rank.value(),
+                              ValueText<OperationKind>::print(put.kind), spell(put.rank, put.has_name, put.name),
+                              put.destination.value(), put.mailbox.value(), put.size, status, to_ns_string(put.issued),
+                              ack.is_never() ? std::string{} : to_ns_string(ack), tries);
+}
+
+void RunRecorder::note_unmatched(std::string line) {
+  ++unmatched_count_;
+  if (unmatched_.size() < kUnmatchedShown) unmatched_.push_back(std::move(line));
+}
+
+void RunRecorder::finish(Time now) {
+  settle(now);
+  for (const std::shared_ptr<Row>& row : rows_) write_row(*row);
+  rows_.clear();
+  for (const PutRecord* put : registry_.open()) {
+    ++totals_.ended[index_of(Outcome::unfinished)];
+    note_unmatched(fmt::format("rank {}: {} to rank {} mailbox {:#018x} has not ended", put->rank.value(),
+                               ValueText<OperationKind>::print(put->kind), put->destination.value(),
+                               put->mailbox.value()));
+    if (files_.puts != nullptr) write_put(*put, "unfinished", Time::max(), 1);
+  }
+  std::vector<const BufferRecord*> unfilled;
+  for (const auto& [key, record] : buffers_) {
+    if (!record->completed && !record->failed) unfilled.push_back(record.get());
+  }
+  std::sort(unfilled.begin(), unfilled.end(), [](const BufferRecord* a, const BufferRecord* b) {
+    return std::tie(a->posted, a->rank, a->head) < std::tie(b->posted, b->rank, b->head);
+  });
+  for (const BufferRecord* record : unfilled) {
+    const std::string name = spell(record->rank, record->has_name, record->name);
+    note_unmatched(
+        fmt::format("rank {}: buffer {} was not filled", record->rank.value(), name.empty() ? "(unnamed)" : name));
+  }
+}
+
+}  // namespace rvma

@@ -1,0 +1,502 @@
+#include "report/scoreboard.hpp"
+
+#include <fmt/format.h>
+#include <libdeflate.h>
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "base/random.hpp"
+#include "base/value_text.hpp"
+#include "workload/payload_pattern.hpp"
+
+namespace rvma {
+namespace {
+
+constexpr std::uint64_t kShadowPage = 4096;
+
+std::string name_of(NodeId destination, const MessageRef& message) {
+  return fmt::format("message {} of node {} to node {}", message.message.value(), message.source.value(),
+                     destination.value());
+}
+
+}  // namespace
+
+/// What a buffer must hold. Pages that nothing was written to are not stored.
+struct Scoreboard::ShadowBuffer {
+  NodeId node;
+  Pid pid;
+  VirtualAddress head;
+  std::uint64_t size = 0;
+  bool has_seed = false;
+  std::uint64_t seed = 0;
+  PhysicalAddress word;
+
+  ShadowWindow* window = nullptr;  ///< null until the NIC has taken it, and after its window is gone
+  Epoch epoch;
+  std::uint64_t reserved = 0;   ///< bytes or ops, as the window counts
+  std::uint64_t tail = 0;       ///< of managed placement
+  std::uint64_t delivered = 0;  ///< bytes of counted messages
+  std::uint64_t unfinished = 0;
+  bool retired = false;
+  bool completion_claimed = false;
+  bool returned = false;
+  bool checked = false;
+  std::uint32_t checksum = 0;  ///< of the whole buffer when it completed
+  Time last_placed;
+
+  std::vector<std::unique_ptr<std::uint8_t[]>> pages;
+
+  void initial(std::uint8_t* to, std::uint64_t from, std::uint64_t bytes) const {
+    if (has_seed) {
+      fill_pattern(to, bytes, seed, from);
+    } else {
+      std::memset(to, 0, bytes);
+    }
+  }
+  std::uint8_t* page(std::uint64_t index) {
+    if (pages.empty()) pages.resize((size + kShadowPage - 1) / kShadowPage);
+    std::unique_ptr<std::uint8_t[]>& page = pages[index];
+    if (!page) {
+      page = std::make_unique<std::uint8_t[]>(kShadowPage);
+      initial(page.get(), index * kShadowPage, std::min(kShadowPage, size - index * kShadowPage));
+    }
+    return page.get();
+  }
+  void write_pattern(std::uint64_t offset, std::uint64_t bytes, std::uint64_t put_seed, std::uint64_t from) {
+    while (bytes > 0) {
+      const std::uint64_t in_page = offset % kShadowPage;
+      const std::uint64_t part = std::min(bytes, kShadowPage - in_page);
+      fill_pattern(page(offset / kShadowPage) + in_page, part, put_seed, from);
+      offset += part;
+      from += part;
+      bytes -= part;
+    }
+  }
+};
+
+struct Scoreboard::ShadowWindow {
+  NodeId node;
+  Pid pid;
+  Mailbox mailbox;
+  std::uint64_t threshold = 0;
+  ThresholdType type = ThresholdType::bytes;
+  Placement placement = Placement::steered;
+  std::uint32_t key = 0;
+  std::deque<ShadowBuffer*> bucket;  ///< active first
+  std::uint64_t next_epoch = 0;      ///< of the active buffer
+  std::uint64_t next_completion = 0;
+  /// A managed misfit retired a buffer with this much room: the message that explains it must come next.
+  bool misfit_open = false;
+  std::uint64_t misfit_room = 0;
+};
+
+struct Scoreboard::BoundMessage {
+  std::shared_ptr<ShadowBuffer> buffer;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t placed_packets = 0;
+  std::vector<bool> placed;  ///< by packet index
+};
+
+struct Scoreboard::PendingCheck {
+  Time visible;
+  std::uint64_t order = 0;
+  std::shared_ptr<ShadowBuffer> buffer;
+  std::uint64_t length = 0;
+};
+
+bool Scoreboard::LaterCheck::operator()(const PendingCheck& a, const PendingCheck& b) const {
+  return std::tie(b.visible, b.order) < std::tie(a.visible, a.order);
+}
+
+std::size_t Scoreboard::Hash::operator()(const NodeKey& key) const {
+  return static_cast<std::size_t>(mix64(key.id ^ (std::uint64_t{key.node} << 40U)));
+}
+std::size_t Scoreboard::Hash::operator()(const MessageKey& key) const {
+  return static_cast<std::size_t>(mix64(key.nodes ^ mix64(key.context ^ key.message)));
+}
+Scoreboard::MessageKey Scoreboard::key_of(NodeId destination, const MessageRef& message) {
+  return {std::uint64_t{message.source.value()} << 32U | destination.value(),
+          std::uint64_t{message.source_incarnation} << 32U | message.generation, message.message.value()};
+}
+
+Scoreboard::Scoreboard(PutRegistry& registry, Host host, std::uint32_t mtu_bytes, bool with_bytes)
+    : registry_(registry), host_(std::move(host)), mtu_bytes_(mtu_bytes), with_bytes_(with_bytes) {}
+
+Scoreboard::~Scoreboard() = default;
+
+void Scoreboard::fail(Time at, const std::string& text) {
+  ++failure_count_;
+  if (failures_.size() < kShown) failures_.push_back(to_ns_string(at) + " ns: " + text);
+}
+
+template <class Describe>
+bool Scoreboard::expect(bool condition, Time at, Describe&& describe) {
+  if (!condition) fail(at, describe());
+  return condition;
+}
+
+// -------------------------------------------------------------------------------------------------- what is posted
+
+void Scoreboard::post_issued(const BufferPost& post) {
+  auto buffer = std::make_shared<ShadowBuffer>();
+  buffer->node = post.node;
+  buffer->pid = post.pid;
+  buffer->head = post.head;
+  buffer->size = post.size;
+  buffer->has_seed = post.has_seed;
+  buffer->seed = post.seed;
+  buffer->word = post.word;
+  posted_.insert_or_assign(NodeKey{post.node.value(), post.word.value()}, std::move(buffer));
+}
+
+void Scoreboard::buffer_freed(NodeId node, PhysicalAddress word) {
+  settle(SimContext::now());
+  const auto found = posted_.find(NodeKey{node.value(), word.value()});
+  if (found == posted_.end()) return;
+  // A write after the completion would have changed the bytes since.
+  if (found->second->checked) compare_memory(*found->second, SimContext::now());
+  posted_.erase(found);
+}
+
+void Scoreboard::window_opened(NodeId node, Pid pid, SlotId slot, const Descriptor& call, Time at) {
+  const NodeKey key{node.value(), slot.value()};
+  expect(!windows_.contains(key), at,
+         [&] { return fmt::format("node {}: slot {} was opened twice", node.value(), slot.value()); });
+  auto window = std::make_unique<ShadowWindow>();
+  window->node = node;
+  window->pid = pid;
+  window->mailbox = call.mailbox;
+  window->threshold = call.threshold;
+  window->type = call.threshold_type;
+  window->placement = call.placement;
+  window->key = call.key;
+  windows_.insert_or_assign(key, std::move(window));
+}
+
+void Scoreboard::buffer_posted(NodeId node, Pid /*pid*/, SlotId slot, BufferId id, const Descriptor& call, Time at) {
+  const auto window = windows_.find(NodeKey{node.value(), slot.value()});
+  const auto posted = posted_.find(NodeKey{node.value(), call.completion.value()});
+  if (!expect(
+          window != windows_.end(), at,
+          [&] { return fmt::format("node {}: a buffer was posted to closed slot {}", node.value(), slot.value()); }) ||
+      !expect(posted != posted_.end(), at,
+              [&] { return fmt::format("node {}: a buffer was posted that no program issued", node.value()); })) {
+    return;
+  }
+  ShadowBuffer& buffer = *posted->second;
+  expect(call.local == buffer.head && call.length == buffer.size, at,
+         [&] { return fmt::format("node {}: a posted buffer changed its place or size on the way", node.value()); });
+  buffer.window = window->second.get();
+  buffer.window->bucket.push_back(&buffer);
+  buffers_.insert_or_assign(NodeKey{node.value(), id.value()}, posted->second);
+}
+
+void Scoreboard::window_closed(NodeId node, SlotId slot, const std::vector<BufferId>& returned, Time at) {
+  const auto found = windows_.find(NodeKey{node.value(), slot.value()});
+  if (!expect(found != windows_.end(), at,
+              [&] { return fmt::format("node {}: slot {} was closed but not open", node.value(), slot.value()); })) {
+    return;
+  }
+  ShadowWindow& window = *found->second;
+  expect(returned.size() == window.bucket.size(), at, [&] {
+    return fmt::format("node {}: close_window returned {} buffers of mailbox {:#018x}, {} were unretired", node.value(),
+                       returned.size(), window.mailbox.value(), window.bucket.size());
+  });
+  for (ShadowBuffer* buffer : window.bucket) buffer->returned = true;
+  for (auto& [key, buffer] : buffers_) {
+    if (buffer->window == &window) buffer->window = nullptr;
+  }
+  windows_.erase(found);
+}
+
+// ------------------------------------------------------------------------------------------------- what is decided
+
+void Scoreboard::packet_arrived(NodeId /*node*/, const Packet& packet, Time /*at*/) {
+  if (packet.transport.type == PacketType::data) ++packets_arrived_;
+}
+
+void Scoreboard::message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) {
+  expect(!messages_.contains(key_of(node, message)), at,
+         [&] { return name_of(node, message) + " was refused after it was bound"; });
+  if (reason != Outcome::no_buffer || open_misfits_ == 0) return;
+  for (auto& [key, window] : windows_) {
+    if (key.node == node.value() && window->misfit_open && window->bucket.empty()) {
+      window->misfit_open = false;
+      --open_misfits_;
+    }
+  }
+}
+
+void Scoreboard::expect_retired_where_due(const ShadowWindow& window, Time at) {
+  if (window.bucket.empty()) return;
+  const ShadowBuffer& active = *window.bucket.front();
+  expect(active.reserved < window.threshold, at, [&] {
+    return fmt::format("node {}: mailbox {:#018x} epoch {} reserved {} of {} and was not retired", window.node.value(),
+                       window.mailbox.value(), window.next_epoch, active.reserved, window.threshold);
+  });
+}
+
+void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId id, Epoch epoch,
+                               std::uint64_t buffer_offset, std::uint64_t length, Time at) {
+  const auto say = [&](const std::string& what) { return name_of(node, message) + " " + what; };
+  // 1. Somebody sent it, to this window.
+  const PutRecord* put = registry_.find(node, message);
+  const auto found = windows_.find(NodeKey{node.value(), slot.value()});
+  if (!expect(put != nullptr, at, [&] { return say("was bound but no open put sends it"); }) ||
+      !expect(found != windows_.end(), at, [&] { return say("was bound to a slot that is not open"); })) {
+    return;
+  }
+  ShadowWindow& window = *found->second;
+  expect(put->mailbox == window.mailbox && put->destination_pid == window.pid, at,
+         [&] { return say("was bound to another mailbox than it names"); });
+  expect(window.key == 0 || window.key == put->key, at, [&] { return say("was bound with a wrong key"); });
+  expect(put->size == length, at, [&] { return say("was bound with a wrong length"); });
+  expect(!messages_.contains(key_of(node, message)), at, [&] { return say("was bound twice"); });
+
+  // 2. To the active buffer: the first that is not retired, in the order of posting.
+  expect_retired_where_due(window, at);
+  const auto place = buffers_.find(NodeKey{node.value(), id.value()});
+  if (!expect(place != buffers_.end() && !window.bucket.empty() && window.bucket.front() == place->second.get(), at,
+              [&] { return say("was not bound to the active buffer"); })) {
+    return;
+  }
+  ShadowBuffer& buffer = *place->second;
+  expect(epoch.value() == window.next_epoch, at, [&] {
+    return say(fmt::format("was bound to epoch {}, the active one is {}", epoch.value(), window.next_epoch));
+  });
+  if (window.misfit_open) {
+    expect(length > window.misfit_room, at,
+           [&] { return say("fitted the buffer that was retired because it did not fit"); });
+    window.misfit_open = false;
+    --open_misfits_;
+  }
+
+  // 3. At its place, within bounds.
+  const std::uint64_t offset = window.placement == Placement::steered ? put->offset : buffer.tail;
+  expect(buffer_offset == offset, at,
+         [&] { return say(fmt::format("was bound at offset {}, it belongs at {}", buffer_offset, offset)); });
+  expect(length <= buffer.size && buffer_offset <= buffer.size - length, at,
+         [&] { return say("was bound beyond the end of its buffer"); });
+
+  // 4. Reserved.
+  buffer.reserved += window.type == ThresholdType::bytes ? length : 1;
+  buffer.tail += length;
+  ++buffer.unfinished;
+  auto bound = std::make_unique<BoundMessage>();
+  bound->buffer = place->second;
+  bound->offset = buffer_offset;
+  bound->length = length;
+  bound->seed = put->seed;
+  if (length > mtu_bytes_) bound->placed.resize((length + mtu_bytes_ - 1) / mtu_bytes_);
+  messages_.insert_or_assign(key_of(node, message), std::move(bound));
+}
+
+void Scoreboard::epoch_retired(NodeId node, SlotId slot, BufferId id, Epoch epoch, bool by_call, Time at) {
+  const auto found = windows_.find(NodeKey{node.value(), slot.value()});
+  const auto place = buffers_.find(NodeKey{node.value(), id.value()});
+  if (!expect(found != windows_.end() && place != buffers_.end() && !found->second->bucket.empty() &&
+                  found->second->bucket.front() == place->second.get(),
+              at, [&] { return fmt::format("node {}: a buffer was retired that is not active", node.value()); })) {
+    return;
+  }
+  ShadowWindow& window = *found->second;
+  ShadowBuffer& buffer = *place->second;
+  expect(epoch.value() == window.next_epoch, at,
+         [&] { return fmt::format("node {}: epoch {} was retired out of order", node.value(), epoch.value()); });
+  const bool full = buffer.reserved >= window.threshold;
+  if (!full && !by_call) {
+    expect(window.placement == Placement::managed, at, [&] {
+      return fmt::format("node {}: mailbox {:#018x} epoch {} was retired at {} of {}", node.value(),
+                         window.mailbox.value(), epoch.value(), buffer.reserved, window.threshold);
+    });
+    window.misfit_open = true;
+    ++open_misfits_;
+    window.misfit_room = buffer.size - buffer.tail;
+  }
+  buffer.retired = true;
+  buffer.epoch = epoch;
+  window.bucket.pop_front();
+  ++window.next_epoch;
+}
+
+// ------------------------------------------------------------------------------------------------- what is written
+
+void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) {
+  const auto say = [&](const std::string& what) { return "a packet of " + name_of(node, packet.message) + " " + what; };
+  const auto found = messages_.find(key_of(node, packet.message));
+  if (!expect(found != messages_.end(), at, [&] { return say("was placed, but its message is not bound"); })) return;
+  BoundMessage& message = *found->second;
+  const std::uint64_t place = buffer_offset - message.offset;
+  const std::uint64_t due = std::min<std::uint64_t>(mtu_bytes_, message.length - std::min(place, message.length));
+  if (!expect(buffer_offset >= message.offset && place % mtu_bytes_ == 0 && packet.payload_length == due &&
+                  (place < message.length || (message.length == 0 && place == 0)),
+              at, [&] {
+                return say(fmt::format("was placed at {} with {} bytes", buffer_offset, packet.payload_length));
+              })) {
+    return;
+  }
+  const std::uint64_t index = place / mtu_bytes_;
+  const bool again = message.placed.empty() ? message.placed_packets > 0 : message.placed[index];
+  if (!expect(!again, at, [&] { return say(fmt::format("was placed twice at {}", buffer_offset)); })) return;
+  if (!message.placed.empty()) message.placed[index] = true;
+  ++message.placed_packets;
+  message.buffer->last_placed = std::max(message.buffer->last_placed, at);
+  if (with_bytes_ && due > 0) message.buffer->write_pattern(buffer_offset, due, message.seed, place);
+}
+
+void Scoreboard::message_counted(NodeId node, const MessageRef& message, BufferId /*buffer*/, Time at) {
+  const auto found = messages_.find(key_of(node, message));
+  if (!expect(found != messages_.end(), at,
+              [&] { return name_of(node, message) + " was counted, but is not bound (or was counted before)"; })) {
+    return;
+  }
+  BoundMessage& bound = *found->second;
+  const std::uint64_t packets = bound.placed.empty() ? 1 : bound.placed.size();
+  expect(bound.placed_packets == packets, at, [&] {
+    return fmt::format("{} was counted after {} of {} packets", name_of(node, message), bound.placed_packets, packets);
+  });
+  bound.buffer->delivered += bound.length;
+  --bound.buffer->unfinished;
+  messages_.erase(found);
+}
+
+void Scoreboard::completion_written(NodeId node, const Completion& completion, Time at, Time visible) {
+  ++completions_claimed_;
+  const auto say = [&](const std::string& what) {
+    return fmt::format("node {}: the completion of mailbox {:#018x} epoch {} {}", node.value(),
+                       completion.mailbox.value(), completion.epoch.value(), what);
+  };
+  const auto found = posted_.find(NodeKey{node.value(), completion.word.value()});
+  if (!expect(found != posted_.end(), at, [&] { return say("went to a word that belongs to no buffer"); })) return;
+  ShadowBuffer& buffer = *found->second;
+  expect(!buffer.completion_claimed, at, [&] { return say("came twice"); });
+  buffer.completion_claimed = true;
+  expect(buffer.retired, at, [&] { return say("came before the buffer was retired"); });
+  expect(!buffer.returned, at, [&] { return say("came for a buffer that close_window returned"); });
+  expect(buffer.unfinished == 0, at,
+         [&] { return say(fmt::format("came with {} messages unfinished", buffer.unfinished)); });
+  expect(buffer.epoch == completion.epoch, at, [&] { return say("names another epoch than was retired"); });
+  expect(completion.head == buffer.head, at, [&] { return say("has a wrong head"); });
+  expect(completion.length == buffer.delivered, at,
+         [&] { return say(fmt::format("says {} bytes, {} were delivered", completion.length, buffer.delivered)); });
+  expect(at >= buffer.last_placed, at, [&] { return say("was written before the payload"); });
+  if (buffer.window != nullptr) {
+    expect(completion.epoch.value() == buffer.window->next_completion, at,
+           [&] { return say(fmt::format("came before that of epoch {}", buffer.window->next_completion)); });
+    buffer.window->next_completion = completion.epoch.value() + 1;
+  }
+  expect(host_.load64(node, buffer.word) == 0, at, [&] { return say("found its word already written"); });
+  // The NIC may use the id for another buffer from now on.
+  buffers_.erase(NodeKey{node.value(), completion.buffer.value()});
+  if (visible.is_never()) return;
+  pending_.push({visible, next_check_++, found->second, completion.length});
+  if (host_.wake_at) host_.wake_at(visible);
+}
+
+void Scoreboard::settle(Time now) {
+  while (!pending_.empty() && pending_.top().visible <= now) {
+    const PendingCheck check = pending_.top();
+    pending_.pop();
+    check_visible(check);
+  }
+}
+
+void Scoreboard::check_visible(const PendingCheck& check) {
+  ShadowBuffer& buffer = *check.buffer;
+  const auto where = [&] {
+    return fmt::format("node {}: buffer at {:#x} of epoch {}", buffer.node.value(), buffer.head.value(),
+                       buffer.epoch.value());
+  };
+  expect(host_.load64(buffer.node, buffer.word) == buffer.head.value() &&
+             host_.load64(buffer.node, PhysicalAddress{buffer.word.value() + 8}) == check.length,
+         check.visible, [&] { return where() + ": the completion word is not (head, length)"; });
+  compare_memory(buffer, check.visible);
+  if (with_bytes_) checked_bytes_ += buffer.size;
+  buffer.checked = true;
+  buffer.pages.clear();
+  buffer.pages.shrink_to_fit();
+  ++checked_completions_;
+}
+
+void Scoreboard::compare_memory(ShadowBuffer& buffer, Time at) {
+  if (!with_bytes_) return;
+  host_.read(buffer.node, buffer.pid, buffer.head, buffer.size, memory_);
+  if (buffer.checked) {
+    expect(libdeflate_crc32(0, memory_.data(), memory_.size()) == buffer.checksum, at, [&] {
+      return fmt::format("node {}: buffer at {:#x} of epoch {} changed after its completion", buffer.node.value(),
+                         buffer.head.value(), buffer.epoch.value());
+    });
+    return;
+  }
+  std::uint8_t untouched[kShadowPage];
+  for (std::uint64_t from = 0; from < buffer.size; from += kShadowPage) {
+    const std::uint64_t bytes = std::min(kShadowPage, buffer.size - from);
+    const std::uint8_t* wanted = untouched;
+    if (!buffer.pages.empty() && buffer.pages[from / kShadowPage]) {
+      wanted = buffer.pages[from / kShadowPage].get();
+    } else {
+      buffer.initial(untouched, from, bytes);
+    }
+    if (std::memcmp(wanted, memory_.data() + from, bytes) == 0) continue;
+    std::uint64_t wrong = 0;
+    while (wanted[wrong] == memory_[from + wrong]) ++wrong;
+    fail(at,
+         fmt::format("node {}: buffer at {:#x} of epoch {}: byte {} is {:#04x}, expected {:#04x}", buffer.node.value(),
+                     buffer.head.value(), buffer.epoch.value(), from + wrong, memory_[from + wrong], wanted[wrong]));
+    break;
+  }
+  buffer.checksum = libdeflate_crc32(0, memory_.data(), memory_.size());
+}
+
+// --------------------------------------------------------------------------------------------------------- the end
+
+void Scoreboard::finish(Time now, const RunTotals& totals) {
+  settle(now);
+  // 1. Buffers that have not completed hold what was written to them and nothing else; completed ones have not changed.
+  std::vector<ShadowBuffer*> left;
+  for (auto& [key, buffer] : posted_) left.push_back(buffer.get());
+  std::sort(left.begin(), left.end(), [](const ShadowBuffer* a, const ShadowBuffer* b) {
+    return std::tie(a->node, a->pid, a->head) < std::tie(b->node, b->pid, b->head);
+  });
+  for (ShadowBuffer* buffer : left) {
+    compare_memory(*buffer, now);
+    expect(!buffer->retired || buffer->completion_claimed || buffer->unfinished > 0, now, [&] {
+      return fmt::format("node {}: buffer at {:#x} of epoch {} is retired and whole but never completed",
+                         buffer->node.value(), buffer->head.value(), buffer->epoch.value());
+    });
+  }
+  for (const auto& [key, window] : windows_) expect_retired_where_due(*window, now);
+
+  // 2. Conservation: nothing appears, nothing is lost.
+  std::uint64_t ended = 0;
+  for (const std::uint64_t count : totals.ended) ended += count;
+  expect(totals.puts == ended, now,
+         [&] { return fmt::format("{} puts were issued, {} ended or are unfinished", totals.puts, ended); });
+  expect(totals.packets_sent == packets_arrived_, now,
+         [&] { return fmt::format("{} packets were sent, {} arrived", totals.packets_sent, packets_arrived_); });
+  std::uint64_t refused = 0;
+  for (const std::uint64_t count : totals.refused) refused += count;
+  const std::uint64_t accounted = totals.messages_delivered + refused + messages_.size();
+  expect(accounted <= totals.messages_opened, now, [&] {
+    return fmt::format("{} messages were opened, {} delivered, refused or bound", totals.messages_opened, accounted);
+  });
+  const std::uint64_t open = totals.ended[static_cast<std::size_t>(Outcome::unfinished)] +
+                             totals.ended[static_cast<std::size_t>(Outcome::timeout)];
+  expect(totals.messages_opened <= accounted + open, now, [&] {
+    return fmt::format("{} messages were opened, {} delivered, refused or bound, {} puts open or given up",
+                       totals.messages_opened, accounted, open);
+  });
+  expect(totals.ended[static_cast<std::size_t>(Outcome::ok)] <= totals.messages_delivered, now, [&] {
+    return fmt::format("{} puts ended ok, {} messages were delivered",
+                       totals.ended[static_cast<std::size_t>(Outcome::ok)], totals.messages_delivered);
+  });
+  expect(checked_completions_ + pending_.size() == completions_claimed_, now,
+         [&] { return fmt::format("{} completions, {} checked", completions_claimed_, checked_completions_); });
+}
+
+}  // namespace rvma

@@ -1,0 +1,124 @@
+/// \file
+/// `--check`: holds every claim of the NICs against the trace and against host memory, by rules of its own. It shares
+/// no state and no code with the units it judges: from them it takes only the order of decisions.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "nic/observer.hpp"
+#include "report/put_registry.hpp"
+#include "report/recorder.hpp"
+#include "workload/player.hpp"
+
+namespace rvma {
+
+class Scoreboard : public NicObserver, public PlayerObserver {
+ public:
+  static constexpr std::size_t kShown = 20;
+
+  struct Host {
+    /// Copies `bytes` of a process's memory, as a load now would see them.
+    std::function<void(NodeId, Pid, VirtualAddress, std::uint64_t, std::vector<std::uint8_t>&)> read;
+    /// Loads 8 bytes of physical memory.
+    std::function<std::uint64_t(NodeId, PhysicalAddress)> load64;
+    /// Asks for settle() at a time.
+    std::function<void(Time)> wake_at;
+  };
+  /// `with_bytes` false (workload.payload = none): counts only.
+  Scoreboard(PutRegistry& registry, Host host, std::uint32_t mtu_bytes, bool with_bytes);
+  ~Scoreboard() override;
+
+  /// Checks the completions that are visible by `now`.
+  void settle(Time now);
+  /// Conservation, and what no completion has covered.
+  void finish(Time now, const RunTotals& totals);
+
+  bool passed() const { return failure_count_ == 0; }
+  std::uint64_t failure_count() const { return failure_count_; }
+  /// The first kShown failures, in order.
+  const std::vector<std::string>& failures() const { return failures_; }
+  std::uint64_t checked_completions() const { return checked_completions_; }
+  std::uint64_t checked_bytes() const { return checked_bytes_; }
+
+  // PlayerObserver
+  void post_issued(const BufferPost& post) override;
+  void buffer_freed(NodeId node, PhysicalAddress word) override;
+  // NicObserver
+  void packet_arrived(NodeId node, const Packet& packet, Time at) override;
+  void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;
+  void message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId buffer, Epoch epoch,
+                     std::uint64_t buffer_offset, std::uint64_t length, Time at) override;
+  void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
+  void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
+  void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
+  void window_opened(NodeId node, Pid pid, SlotId slot, const Descriptor& call, Time at) override;
+  void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
+  void epoch_retired(NodeId node, SlotId slot, BufferId buffer, Epoch epoch, bool by_call, Time at) override;
+  void window_closed(NodeId node, SlotId slot, const std::vector<BufferId>& returned, Time at) override;
+
+ private:
+  struct ShadowBuffer;
+  struct ShadowWindow;
+  struct BoundMessage;
+  struct PendingCheck;
+  struct MessageKey {
+    std::uint64_t nodes = 0;
+    std::uint64_t context = 0;
+    std::uint32_t message = 0;
+    friend bool operator==(const MessageKey& a, const MessageKey& b) {
+      return a.nodes == b.nodes && a.context == b.context && a.message == b.message;
+    }
+  };
+  struct NodeKey {  ///< a slot, buffer id or word address of one node
+    std::uint32_t node = 0;
+    std::uint64_t id = 0;
+    friend bool operator==(const NodeKey& a, const NodeKey& b) { return a.node == b.node && a.id == b.id; }
+  };
+  struct Hash {
+    std::size_t operator()(const NodeKey& key) const;
+    std::size_t operator()(const MessageKey& key) const;
+  };
+  struct LaterCheck {
+    bool operator()(const PendingCheck& a, const PendingCheck& b) const;
+  };
+  static MessageKey key_of(NodeId destination, const MessageRef& message);
+
+  /// Records a failure unless `condition` holds; returns it.
+  template <class Describe>
+  bool expect(bool condition, Time at, Describe&& describe);
+  void fail(Time at, const std::string& text);
+  ShadowBuffer* live_buffer(NodeId node, BufferId buffer, Time at, const char* event);
+  void expect_retired_where_due(const ShadowWindow& window, Time at);
+  void compare_memory(ShadowBuffer& buffer, Time at);
+  void check_visible(const PendingCheck& check);
+
+  PutRegistry& registry_;
+  Host host_;
+  std::uint32_t mtu_bytes_;
+  bool with_bytes_;
+
+  boost::unordered_flat_map<NodeKey, std::unique_ptr<ShadowWindow>, Hash> windows_;      ///< by slot
+  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> posted_;       ///< by completion word
+  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> buffers_;      ///< by buffer id, on the NIC
+  boost::unordered_flat_map<MessageKey, std::unique_ptr<BoundMessage>, Hash> messages_;  ///< bound, not counted
+  std::priority_queue<PendingCheck, std::vector<PendingCheck>, LaterCheck> pending_;
+  std::uint64_t packets_arrived_ = 0;
+  std::uint64_t open_misfits_ = 0;  ///< windows whose managed misfit is not explained yet
+  std::uint64_t completions_claimed_ = 0;
+  std::uint64_t checked_completions_ = 0;
+  std::uint64_t checked_bytes_ = 0;
+  std::uint64_t next_check_ = 0;
+  std::vector<std::uint8_t> memory_;
+  std::vector<std::string> failures_;
+  std::uint64_t failure_count_ = 0;
+};
+
+}  // namespace rvma

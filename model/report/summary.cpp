@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+
+#include "base/value_text.hpp"
+#include "report/number_format.hpp"
+#include "report/run_report.hpp"
+
+namespace rvma {
+namespace {
+
+constexpr std::size_t kLimitsShown = 6;
+constexpr std::size_t kBarWidth = 20;
+constexpr std::uint64_t kMillion = 1'000'000;
+
+std::string bar(std::uint64_t ppm) {
+  const std::size_t full = static_cast<std::size_t>((ppm * kBarWidth + kMillion / 2) / kMillion);
+  return std::string(full, '#') + std::string(kBarWidth - full, '.');
+}
+
+std::string ended_text(const RunTotals& totals) {
+  std::string text;
+  for (std::size_t i = 1; i < kOutcomes; ++i) {
+    if (totals.ended[i] == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", totals.ended[i], ValueText<Outcome>::print(static_cast<Outcome>(i)));
+  }
+  return text.empty() ? "none" : text;
+}
+
+void print_latency(std::ostream& out, const char* label, const Histogram& histogram) {
+  if (histogram.count() == 0) return;
+  out << fmt::format("  {:<18} min {}  mean {}  p50 {}  p99 {}  p99.9 {}  max {} ns  ({} samples)\n", label,
+                     to_ns_string(histogram.min()), to_ns_string(histogram.mean()),
+                     to_ns_string(histogram.quantile(500)), to_ns_string(histogram.quantile(990)),
+                     to_ns_string(histogram.quantile(999)), to_ns_string(histogram.max()), histogram.count());
+}
+
+void print_breakdown(std::ostream& out, const StageBreakdown& breakdown) {
+  if (breakdown.samples == 0) return;
+  const auto means = breakdown.means();
+  Time total;
+  for (const Time mean : means) total += mean;
+  out << fmt::format("Where the time of a put goes (mean of {}, ns)\n", breakdown.samples);
+  for (std::size_t stage = 1; stage < kStages; ++stage) {
+    const std::uint64_t ppm = total <= Time::zero() ? 0
+                                                    : static_cast<std::uint64_t>(means[stage].ps()) * kMillion /
+                                                          static_cast<std::uint64_t>(total.ps());
+    out << fmt::format("  {:<20} {:>14} {} {:>5} %\n", ValueText<Stage>::print(static_cast<Stage>(stage)),
+                       to_ns_string(means[stage]), bar(ppm), percent_text(ppm));
+  }
+  out << fmt::format("  {:<20} {:>14}\n", "total", to_ns_string(total));
+}
+
+void print_limits(std::ostream& out, const RunReport& report) {
+  out << "How near each unit came to its bound\n";
+  std::vector<std::string> kinds;
+  for (const Limit& limit : report.limits) {
+    // The busiest of each kind stands for all of that kind.
+    if (std::find(kinds.begin(), kinds.end(), limit.kind) != kinds.end()) continue;
+    kinds.push_back(limit.kind);
+    if (kinds.size() > kLimitsShown) break;
+    const bool bits = limit.work_kind == WorkKind::bits;
+    const std::uint64_t scale = bits ? 1000 : kMillion;
+    out << fmt::format("  {:<40} {:>10} of {:>10} {} {} {:>5} %\n", limit.unit,
+                       rate_text(limit.work, scale, limit.elapsed, 1), rate_text(limit.work, scale, limit.busy, 1),
+                       bits ? "Gb/s" : "M/s ", bar(limit.share_ppm()), percent_text(limit.share_ppm()));
+  }
+}
+
+void print_verdict(std::ostream& out, const RunReport& report) {
+  const Bottleneck& verdict = report.bottleneck;
+  if (verdict.name.empty()) {
+    out << "Limited by: nothing ran\n";
+    return;
+  }
+  const char* measure = verdict.is_latency ? "of the time of a put" : "busy";
+  out << fmt::format("Limited by: {} ({} % {}); next: {} ({} %)\n", verdict.name, percent_text(verdict.share_ppm),
+                     measure, verdict.next.empty() ? "nothing" : verdict.next, percent_text(verdict.next_share_ppm));
+}
+
+/// Sums of the cores' statistics by name: what waiting cost.
+void print_cores(std::ostream& out, const RunReport& report) {
+  std::uint64_t polls = 0;
+  std::uint64_t wakeups = 0;
+  std::uint64_t interrupts = 0;
+  Time burned;
+  Time asleep;
+  for (const StatsRegistry::Entry& entry : report.stats->entries()) {
+    if (entry.unit_path.find(".core") == std::string::npos) continue;
+    if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) {
+      if (entry.name == "polls") polls += counter->value();
+      if (entry.name == "wakeups") wakeups += counter->value();
+      if (entry.name == "interrupts") interrupts += counter->value();
+    } else if (const auto* time = dynamic_cast<const TimeSum*>(entry.stat)) {
+      if (entry.name == "burned_ns") burned += time->value();
+      if (entry.name == "asleep_ns") asleep += time->value();
+    }
+  }
+  out << fmt::format("Cores: {} polls, {} wake-ups, {} interrupts; {} ns burned waiting, {} ns asleep\n", polls,
+                     wakeups, interrupts, to_ns_string(burned), to_ns_string(asleep));
+}
+
+}  // namespace
+
+void print_summary(std::ostream& out, const RunReport& report) {
+  const RunRecorder& recorder = *report.recorder;
+  const RunTotals& totals = recorder.totals();
+  const RunRecorder::Region& region = recorder.region();
+
+  out << fmt::format("{}: {} ranks on {} nodes, {}, seed {}{}\n", report.trace, report.ranks, report.nodes,
+                     report.topology, report.seed, report.partial ? " -- PARTIAL" : "");
+  out << fmt::format("Simulated {} ns ({} cycles); {} packets/s of wall time, {} activations a packet\n",
+                     to_ns_string(report.end), report.cycles, packets_per_wall_s(report),
+                     ratio_text(report.activations, totals.packets_delivered, 1));
+  out << fmt::format("Puts: {} ({}); messages delivered {}, bytes {}; completions {}\n", totals.puts,
+                     ended_text(totals), totals.messages_delivered, totals.bytes_delivered, totals.completions);
+  std::string steady = "-";
+  std::uint64_t steady_bytes = 0;
+  Time steady_time;
+  if (recorder.delivered().steady(steady_bytes, steady_time)) steady = gbps_text(steady_bytes, steady_time);
+  out << fmt::format(
+      "Rate{}: goodput {} Gb/s (steady {}), on the wire {} Gb/s, {} M messages/s\n",
+      recorder.has_marks() ? " in the measured region" : "", gbps_text(region.payload_bytes, region.duration()), steady,
+      gbps_text(region.wire_bytes, region.duration()), rate_text(region.messages, kMillion, region.duration()));
+  if (recorder.put_to_completion().count() + recorder.put_to_ack().count() > 0) out << "Latency\n";
+  print_latency(out, "put to completion", recorder.put_to_completion());
+  print_latency(out, "put to ack", recorder.put_to_ack());
+  print_breakdown(out, recorder.breakdown());
+  print_limits(out, report);
+  print_cores(out, report);
+  print_verdict(out, report);
+  for (const std::string& line : recorder.unmatched()) out << "Unmatched: " << line << "\n";
+  if (recorder.unmatched_count() > recorder.unmatched().size()) {
+    out << fmt::format("Unmatched: and {} more\n", recorder.unmatched_count() - recorder.unmatched().size());
+  }
+  if (report.scoreboard != nullptr) {
+    out << fmt::format(
+        "Check: {} ({} completions, {} bytes compared)\n",
+        report.scoreboard->passed() ? "passed" : fmt::format("FAILED {} times", report.scoreboard->failure_count()),
+        report.scoreboard->checked_completions(), report.scoreboard->checked_bytes());
+  }
+  if (!report.out_dir.empty()) out << "Results: " << report.out_dir << "\n";
+}
+
+}  // namespace rvma

@@ -1,0 +1,23 @@
+/// \file
+/// The payload formula of traces: byte i of a message is (seed*131 + i*7 + i/256) mod 256, so that anyone can compute
+/// what must be in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rvma {
+
+/// Byte `index` of the message of `seed`, straight from the formula.
+constexpr std::uint8_t pattern_byte(std::uint64_t seed, std::uint64_t index) {
+  return static_cast<std::uint8_t>(seed * 131 + index * 7 + index / 256);
+}
+
+/// Writes bytes [from, from + bytes) of the message of `seed` to `to`.
+void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t seed, std::uint64_t from);
+
+/// How many of the `bytes` at `data` agree with bytes [from, from + bytes) of the message of `seed` before the first
+/// that does not; `bytes` if all agree.
+std::size_t matching_pattern_bytes(const std::uint8_t* data, std::size_t bytes, std::uint64_t seed, std::uint64_t from);
+
+}  // namespace rvma

@@ -1,0 +1,477 @@
+#include "workload/player.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <deque>
+#include <systemc>
+#include <utility>
+
+#include "base/error.hpp"
+#include "workload/payload_pattern.hpp"
+
+namespace rvma {
+namespace {
+
+struct NameHash {
+  std::size_t operator()(const NameRef& ref) const {
+    std::uint64_t hash = ref.name;
+    for (const std::uint64_t pass : ref.passes) hash = hash * 0x9e3779b97f4a7c15ULL + pass + 1;
+    return static_cast<std::size_t>(hash ^ (hash >> 29));
+  }
+};
+template <class T>
+using NameMap = boost::unordered_flat_map<NameRef, T, NameHash>;
+
+/// What a put or get holds until it has ended and nothing names it.
+struct OpenPut {
+  VirtualAddress memory;
+  bool has_memory = false;
+  CompletionPointer completion;
+};
+
+/// A posted buffer, from its post until its memory is given back.
+struct LiveBuffer {
+  VirtualAddress head;
+  CompletionPointer completion;
+  bool named = false;  ///< something that follows in the program names it
+};
+
+/// Live buffers in order of posting: those of one mailbox, or all of one-time windows.
+struct BufferQueue {
+  std::deque<LiveBuffer> live;
+  std::uint64_t first = 0;  ///< ordinal of live.front()
+};
+
+/// Where a named buffer is: ordinals do not move when older buffers go.
+struct BufferName {
+  BufferQueue* queue = nullptr;
+  std::uint64_t ordinal = 0;
+  CompletionPointer completion;
+};
+
+enum class WaitsFor : std::uint8_t { nothing, name, put, barrier, calls };
+
+}  // namespace
+
+/// Out of band and free: releases everybody when all ranks that still run have come.
+class Barrier {
+ public:
+  explicit Barrier(std::uint32_t ranks) : running_(ranks), release_("barrier_release") {}
+
+  void arrive(Core& core) {
+    ++arrived_;
+    if (release_if_complete()) return;
+    core.block_on(release_);
+  }
+  void leave() {
+    --running_;
+    if (arrived_ > 0) release_if_complete();
+  }
+
+ private:
+  bool release_if_complete() {
+    if (arrived_ < running_) return false;
+    arrived_ = 0;
+    release_.notify(sc_core::SC_ZERO_TIME);
+    return true;
+  }
+
+  std::uint32_t running_;
+  std::uint32_t arrived_ = 0;
+  sc_core::sc_event release_;
+};
+
+namespace {
+
+/// One rank at work.
+class RankPlayer {
+ public:
+  RankPlayer(RankId rank, const Trace& trace, const WorkloadConfig& config, std::uint32_t history,
+             const std::vector<RankHome>& homes, const std::vector<PlayerObserver*>& observers, Barrier& barrier)
+      : rank_(rank),
+        trace_(trace),
+        with_bytes_(config.payload.get() == PayloadMode::bytes),
+        history_(history),
+        homes_(homes),
+        home_(homes[rank.index()]),
+        driver_(*home_.driver),
+        observers_(observers),
+        barrier_(barrier) {}
+
+  void run() {
+    const auto cursor = trace_.cursor(rank_);
+    while (const Operation* operation = cursor->next()) {
+      execute(*operation);
+      tell([&](PlayerObserver& observer) { observer.operation_done(rank_); });
+    }
+    barrier_.leave();
+    finished_ = true;
+  }
+
+  bool finished() const { return finished_; }
+  std::string waits_for() const {
+    switch (waits_for_) {
+      case WaitsFor::name:
+        return trace_.spelling(rank_, waited_name_);
+      case WaitsFor::put:
+        return "a put";
+      case WaitsFor::barrier:
+        return "the barrier";
+      case WaitsFor::calls:
+        return "the answer of a call";
+      case WaitsFor::nothing:
+        break;
+    }
+    return "the answer of a call";
+  }
+
+ private:
+  template <class Call>
+  void tell(Call&& call) {
+    for (PlayerObserver* observer : observers_) call(*observer);
+  }
+  static Time now() { return SimContext::now(); }
+
+  void execute(const Operation& operation) {
+    switch (operation.kind) {
+      case OperationKind::init_window:
+        return init_window(operation);
+      case OperationKind::post_buffer:
+      case OperationKind::post_one_time_buffer:
+        return post(operation);
+      case OperationKind::put:
+      case OperationKind::get:
+        return put(operation);
+      case OperationKind::wait:
+        return wait(operation);
+      case OperationKind::wait_all:
+        return wait_all(operation.how);
+      case OperationKind::inc_epoch:
+      case OperationKind::get_epoch:
+      case OperationKind::get_buf_ptrs:
+      case OperationKind::rewind:
+      case OperationKind::close_window:
+        return window_call(operation);
+      case OperationKind::compute:
+        return driver_.core().compute(operation.duration);
+      case OperationKind::barrier:
+        return meet();
+      case OperationKind::mark_begin:
+      case OperationKind::mark_end:
+        return tell([&](PlayerObserver& observer) {
+          observer.marked(rank_, operation.kind == OperationKind::mark_begin, now());
+        });
+    }
+  }
+
+  void call_row(const Operation& operation, const NameRef* window, Status status, const std::string& value) {
+    tell(
+        [&](PlayerObserver& observer) { observer.call_returned(rank_, operation.kind, window, status, value, now()); });
+  }
+
+  void init_window(const Operation& operation) {
+    Window window;
+    const Status status = driver_.init_window(operation.mailbox, operation.threshold, operation.threshold_type,
+                                              operation.placement, operation.key, operation.window_flags, window);
+    window.mailbox = operation.mailbox;  // calls on a window that could not be opened are answered by the NIC
+    windows_[operation.name] = window;
+    call_row(operation, &operation.name, status, "");
+  }
+
+  void post(const Operation& operation) {
+    const bool one_time = operation.kind == OperationKind::post_one_time_buffer;
+    Window window{operation.mailbox};
+    const NameRef* window_name = nullptr;
+    if (!one_time) {
+      window = windows_.at(operation.operands[0]);
+      window_name = &operation.operands[0];
+    }
+    BufferQueue& buffers = one_time ? one_time_buffers_ : queue_of(window.mailbox);
+    free_old_buffers(buffers, one_time ? 0 : history_);
+
+    // 1. Memory: zeros, or the payload formula.
+    LiveBuffer buffer;
+    buffer.head = driver_.space().allocate(operation.size, operation.align);
+    if (operation.has_seed && with_bytes_) fill(buffer.head, operation.size, operation.seed);
+    buffer.completion = driver_.allocate_completion();
+    buffer.named = operation.has_name && !operation.name_never_used;
+    tell([&](PlayerObserver& observer) {
+      observer.post_issued({rank_, home_.node, home_.pid, window_name, operation.has_name ? &operation.name : nullptr,
+                            window.mailbox, buffer.head, operation.size, operation.has_seed, operation.seed,
+                            buffer.completion.address, now()});
+    });
+
+    // 2. Remember it under its name, before the driver may let time pass.
+    if (buffer.named) {
+      names_[operation.name] = BufferName{&buffers, buffers.first + buffers.live.size(), buffer.completion};
+    } else {
+      tell([&](PlayerObserver& observer) { observer.buffer_unnamed(home_.node, buffer.completion.address); });
+    }
+    buffers.live.push_back(buffer);
+
+    // 3. Post. A late failure of the NIC is told by the driver's observer.
+    const Status status = one_time ? driver_.post_one_time_buffer(window.mailbox, operation.threshold, operation.key,
+                                                                  buffer.head, operation.size, buffer.completion)
+                                   : driver_.post_buffer(window, buffer.head, operation.size, buffer.completion);
+    if (status != Status::ok) call_row(operation, window_name, status, "");
+  }
+
+  void put(const Operation& operation) {
+    const bool is_get = operation.kind == OperationKind::get;
+    reap_unnamed_puts();
+    OpenPut open;
+    if (operation.size > 0) {
+      open.memory = driver_.space().allocate(operation.size, source_alignment(operation.size));
+      open.has_memory = true;
+      if (!is_get && with_bytes_) fill(open.memory, operation.size, operation.seed);
+    }
+    open.completion = driver_.allocate_completion();
+    const RankHome& destination = homes_[operation.rank.index()];
+    tell([&](PlayerObserver& observer) {
+      observer.put_issued({rank_, home_.node, operation.kind, operation.has_name ? &operation.name : nullptr,
+                           operation.rank, destination.node, destination.pid, operation.mailbox, operation.size,
+                           operation.offset, operation.key, operation.seed, open.completion.address, now()});
+    });
+    if (operation.has_name && !operation.name_never_used) {
+      named_puts_[operation.name] = open;
+    } else {
+      unnamed_puts_.push_back(open);
+    }
+    const DestinationRank to{destination.node, destination.pid};
+    const Status status = is_get ? driver_.get(to, operation.mailbox, operation.offset, operation.size, open.memory,
+                                               operation.key, open.completion)
+                                 : driver_.put(to, operation.mailbox, operation.offset, open.memory, operation.size,
+                                               operation.key, open.completion);
+    if (status != Status::ok) call_row(operation, nullptr, status, "");
+  }
+
+  void wait(const Operation& operation) {
+    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+      const NameRef& name = operation.operands[i];
+      waited_name_ = name;
+      waits_for_ = WaitsFor::name;
+      if (const auto found = named_puts_.find(name); found != named_puts_.end()) {
+        driver_.wait(found->second.completion, operation.how);
+        if (operation.last_use[i]) {
+          const OpenPut done = found->second;
+          named_puts_.erase(name);
+          free_put(done);
+        }
+      } else {
+        wait_for_buffer(name, operation.how, operation.last_use[i]);
+      }
+      waits_for_ = WaitsFor::nothing;
+    }
+  }
+
+  void wait_for_buffer(const NameRef& name, WaitHow how, bool last_use) {
+    const auto found = names_.find(name);
+    RVMA_ASSERT(found != names_.end(), "the trace checker let an unknown name pass");
+    const BufferName buffer = found->second;
+    const WaitAnswer answer = driver_.wait(buffer.completion, how);
+    if (answer.status == Status::ok) {
+      tell([&](PlayerObserver& observer) { observer.wait_seen(home_.node, buffer.completion.address, answer.seen); });
+    }
+    if (!last_use) return;
+    names_.erase(name);
+    buffer.queue->live[static_cast<std::size_t>(buffer.ordinal - buffer.queue->first)].named = false;
+    tell([&](PlayerObserver& observer) { observer.buffer_unnamed(home_.node, buffer.completion.address); });
+  }
+
+  void wait_all(WaitHow how) {
+    waits_for_ = WaitsFor::put;
+    while (!unnamed_puts_.empty()) {
+      const OpenPut open = unnamed_puts_.front();
+      driver_.wait(open.completion, how);
+      unnamed_puts_.pop_front();
+      free_put(open);
+    }
+    for (const auto& [name, open] : named_puts_in_order()) {
+      waited_name_ = name;
+      waits_for_ = WaitsFor::name;
+      driver_.wait(open.completion, how);
+    }
+    waits_for_ = WaitsFor::nothing;
+  }
+
+  std::vector<std::pair<NameRef, OpenPut>> named_puts_in_order() const {
+    std::vector<std::pair<NameRef, OpenPut>> all(named_puts_.begin(), named_puts_.end());
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return all;
+  }
+
+  void window_call(const Operation& operation) {
+    const NameRef& name = operation.operands[0];
+    const Window window = windows_.at(name);
+    Status status = Status::ok;
+    std::string value;
+    waits_for_ = WaitsFor::calls;
+    switch (operation.kind) {
+      case OperationKind::inc_epoch:
+        status = driver_.inc_epoch(window);
+        break;
+      case OperationKind::get_epoch: {
+        std::uint64_t completed = 0;
+        status = driver_.get_epoch(window, completed);
+        if (status == Status::ok) value = std::to_string(completed);
+        break;
+      }
+      case OperationKind::get_buf_ptrs: {
+        std::vector<CompletedBufferInfo> buffers;
+        status = driver_.get_buf_ptrs(window, operation.n, buffers);
+        for (const CompletedBufferInfo& buffer : buffers) {
+          if (!value.empty()) value += ' ';
+          value += std::to_string(buffer.epoch.value()) + ":" + std::to_string(buffer.length);
+        }
+        break;
+      }
+      case OperationKind::rewind: {
+        std::uint64_t epoch = 0;
+        status = driver_.rewind(window, operation.n, epoch);
+        if (status == Status::ok) value = std::to_string(epoch);
+        break;
+      }
+      default:
+        status = driver_.close_window(window);
+        break;
+    }
+    waits_for_ = WaitsFor::nothing;
+    call_row(operation, &name, status, value);
+  }
+
+  void meet() {
+    waits_for_ = WaitsFor::calls;
+    driver_.wait_calls_executed();
+    waits_for_ = WaitsFor::barrier;
+    barrier_.arrive(driver_.core());
+    waits_for_ = WaitsFor::nothing;
+  }
+
+  /// Sources of a page or more start at a page border, as an allocator of large buffers would place them.
+  std::uint64_t source_alignment(std::uint64_t size) const {
+    const std::uint64_t page = driver_.space().page_bytes();
+    return size >= page ? page : 64;
+  }
+
+  void fill(VirtualAddress head, std::uint64_t size, std::uint64_t seed) {
+    std::array<std::uint8_t, 4096> chunk;
+    for (std::uint64_t done = 0; done < size;) {
+      const std::uint64_t bytes = std::min<std::uint64_t>(chunk.size(), size - done);
+      fill_pattern(chunk.data(), bytes, seed, done);
+      driver_.space().write(VirtualAddress{head.value() + done}, chunk.data(), bytes);
+      done += bytes;
+    }
+  }
+
+  /// Gives back what puts that have ended and that nothing names hold. Looks at few each time, yet keeps up: every put
+  /// frees up to two, and one that is stuck is passed over.
+  void reap_unnamed_puts() {
+    for (int looked = 0; looked < 2 && !unnamed_puts_.empty(); ++looked) {
+      const OpenPut open = unnamed_puts_.front();
+      unnamed_puts_.pop_front();
+      if (is_written(open.completion)) {
+        free_put(open);
+      } else {
+        unnamed_puts_.push_back(open);
+        // The oldest is still open: most often all behind it are, too. Rotate on, but no further this time.
+        break;
+      }
+    }
+  }
+
+  bool is_written(CompletionPointer completion) { return driver_.core().load64(completion.address) != 0; }
+
+  void free_put(const OpenPut& open) {
+    tell([&](PlayerObserver& observer) { observer.put_freed(home_.node, open.completion.address); });
+    if (open.has_memory) driver_.space().free(open.memory);
+    driver_.free_completion(open.completion);
+  }
+
+  BufferQueue& queue_of(Mailbox mailbox) {
+    std::unique_ptr<BufferQueue>& queue = mailboxes_[mailbox.value()];
+    if (!queue) queue = std::make_unique<BufferQueue>();
+    return *queue;
+  }
+
+  /// A buffer's memory goes once it is completed, out of the NIC's history and no longer named.
+  void free_old_buffers(BufferQueue& buffers, std::uint32_t history) {
+    while (buffers.live.size() > history) {
+      const LiveBuffer oldest = buffers.live.front();
+      // Completions appear in order of posting: if the one `history` later is complete, the oldest is out of history.
+      if (oldest.named || !driver_.test(buffers.live[history].completion) || !driver_.test(oldest.completion)) return;
+      tell([&](PlayerObserver& observer) { observer.buffer_freed(home_.node, oldest.completion.address); });
+      driver_.space().free(oldest.head);
+      driver_.free_completion(oldest.completion);
+      buffers.live.pop_front();
+      ++buffers.first;
+    }
+  }
+
+  RankId rank_;
+  const Trace& trace_;
+  bool with_bytes_;
+  std::uint32_t history_;
+  const std::vector<RankHome>& homes_;
+  const RankHome& home_;
+  Driver& driver_;
+  const std::vector<PlayerObserver*>& observers_;
+  Barrier& barrier_;
+
+  NameMap<Window> windows_;
+  NameMap<BufferName> names_;
+  NameMap<OpenPut> named_puts_;
+  std::deque<OpenPut> unnamed_puts_;
+  boost::unordered_flat_map<std::uint64_t, std::unique_ptr<BufferQueue>> mailboxes_;
+  BufferQueue one_time_buffers_;
+
+  bool finished_ = false;
+  WaitsFor waits_for_ = WaitsFor::nothing;
+  NameRef waited_name_;
+};
+
+}  // namespace
+
+struct Player::Impl {
+  const Trace& trace;
+  std::vector<RankHome> homes;
+  std::vector<PlayerObserver*> observers;
+  Barrier barrier;
+  std::vector<std::unique_ptr<RankPlayer>> ranks;
+
+  Impl(const Trace& the_trace, const WorkloadConfig& config, std::uint32_t history, std::vector<RankHome> the_homes,
+       std::vector<PlayerObserver*> the_observers)
+      : trace(the_trace),
+        homes(std::move(the_homes)),
+        observers(std::move(the_observers)),
+        barrier(static_cast<std::uint32_t>(homes.size())) {
+    ranks.reserve(homes.size());
+    for (std::uint32_t rank = 0; rank < homes.size(); ++rank) {
+      ranks.push_back(std::make_unique<RankPlayer>(RankId{rank}, trace, config, history, homes, observers, barrier));
+    }
+  }
+};
+
+Player::Player(const Trace& trace, const WorkloadConfig& config, std::uint32_t history, std::vector<RankHome> homes,
+               std::vector<PlayerObserver*> observers)
+    : impl_(std::make_unique<Impl>(trace, config, history, std::move(homes), std::move(observers))) {}
+
+Player::~Player() = default;
+
+void Player::play(RankId rank) { impl_->ranks[rank.index()]->run(); }
+
+std::uint32_t Player::ranks_finished() const {
+  return static_cast<std::uint32_t>(
+      std::count_if(impl_->ranks.begin(), impl_->ranks.end(), [](const auto& rank) { return rank->finished(); }));
+}
+
+std::vector<std::string> Player::waiting() const {
+  std::vector<std::string> lines;
+  for (std::size_t rank = 0; rank < impl_->ranks.size(); ++rank) {
+    if (impl_->ranks[rank]->finished()) continue;
+    lines.push_back("rank " + std::to_string(rank) + " waits for " + impl_->ranks[rank]->waits_for());
+  }
+  return lines;
+}
+
+}  // namespace rvma

@@ -1,0 +1,102 @@
+/// \file
+/// Plays a trace: one program a rank over the driver's calls, as any user program would make them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/outcome.hpp"
+#include "base/units.hpp"
+#include "driver/driver.hpp"
+#include "workload/config.hpp"
+#include "workload/trace.hpp"
+
+namespace rvma {
+
+/// A put or get as the program issued it.
+struct PutIssue {
+  RankId rank;
+  NodeId node;  ///< of the rank
+  OperationKind kind = OperationKind::put;
+  const NameRef* name = nullptr;  ///< null: unnamed
+  RankId destination;
+  NodeId destination_node;
+  Pid destination_pid;
+  Mailbox mailbox;
+  std::uint64_t size = 0;    ///< bytes
+  std::uint64_t offset = 0;  ///< bytes
+  std::uint32_t key = 0;
+  std::uint64_t seed = 0;  ///< of the payload formula
+  PhysicalAddress word;    ///< local completion word: names the put among its node's open ones
+  Time at;
+};
+
+/// A buffer as the program posts it (before the NIC answers).
+struct BufferPost {
+  RankId rank;
+  NodeId node;
+  Pid pid;
+  const NameRef* window = nullptr;  ///< null for a one-time window
+  const NameRef* name = nullptr;    ///< null: unnamed
+  Mailbox mailbox;
+  VirtualAddress head;
+  std::uint64_t size = 0;  ///< bytes
+  bool has_seed = false;   ///< the buffer starts with the payload formula of `seed`, otherwise with zeros
+  std::uint64_t seed = 0;
+  PhysicalAddress word;  ///< the completion pointer: names the buffer among its node's live ones
+  Time at;
+};
+
+/// Sees what programs do. All times are now.
+class PlayerObserver {
+ public:
+  virtual ~PlayerObserver() = default;
+  virtual void put_issued(const PutIssue& /*put*/) {}
+  virtual void post_issued(const BufferPost& /*post*/) {}
+  /// A core that waited knows that `word` of `node` is written.
+  virtual void wait_seen(NodeId /*node*/, PhysicalAddress /*word*/, Time /*at*/) {}
+  /// No later wait will name this buffer: its completion row has no seen_ns unless it has one by now.
+  virtual void buffer_unnamed(NodeId /*node*/, PhysicalAddress /*word*/) {}
+  /// The buffer's memory is about to be given back; afterwards its word may name another.
+  virtual void buffer_freed(NodeId /*node*/, PhysicalAddress /*word*/) {}
+  /// The put has ended and its word is about to be recycled.
+  virtual void put_freed(NodeId /*node*/, PhysicalAddress /*word*/) {}
+  /// A call returned: a row of calls.csv. `value`: decimal text, or empty.
+  virtual void call_returned(RankId /*rank*/, OperationKind /*op*/, const NameRef* /*window*/, Status /*status*/,
+                             const std::string& /*value*/, Time /*at*/) {}
+  virtual void marked(RankId /*rank*/, bool /*begin*/, Time /*at*/) {}
+  virtual void operation_done(RankId /*rank*/) {}
+};
+
+/// Where a rank lives and what it needs; owned by the platform.
+struct RankHome {
+  NodeId node;
+  Pid pid;
+  Driver* driver = nullptr;
+};
+
+class Player {
+ public:
+  /// `homes[r]` is rank r's. The trace, homes and observers outlive the player.
+  Player(const Trace& trace, const WorkloadConfig& config, std::uint32_t history, std::vector<RankHome> homes,
+         std::vector<PlayerObserver*> observers);
+  ~Player();
+  Player(const Player&) = delete;
+  Player& operator=(const Player&) = delete;
+
+  /// The program of one rank, to run in its core's thread.
+  void play(RankId rank);
+
+  std::uint32_t ranks_finished() const;
+  /// "rank 3 waits for b0.2", one for each rank that has not ended.
+  std::vector<std::string> waiting() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rvma

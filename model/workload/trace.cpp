@@ -1,0 +1,83 @@
+#include "workload/trace.hpp"
+
+#include <utility>
+
+#include "workload/trace_checker.hpp"
+#include "workload/trace_cursor.hpp"
+#include "workload/trace_program.hpp"
+#include "workload/trace_text.hpp"
+
+namespace rvma {
+
+struct Trace::Impl {
+  std::unique_ptr<trace_detail::TextSource> text;
+  trace_detail::CheckedTrace checked;
+  std::uint64_t operations = 0;
+  std::uint64_t puts = 0;
+  trace_detail::Program no_program;  ///< of a rank without a block
+
+  const trace_detail::Program& program(RankId rank) const {
+    RVMA_ASSERT(rank.value() < checked.ranks, "no such rank");
+    const auto& program = checked.programs[rank.index()];
+    return program == nullptr ? no_program : *program;
+  }
+
+  /// Null if `source` is no text or has mistakes.
+  static std::unique_ptr<Impl> check(Result<std::unique_ptr<trace_detail::TextSource>> text, const std::string& source,
+                                     ErrorList& errors) {
+    if (!text) {
+      errors.add(text.error());
+      return nullptr;
+    }
+    auto impl = std::make_unique<Impl>();
+    impl->text = std::move(*text);
+    const std::uint64_t before = errors.count();
+    impl->checked = trace_detail::check_trace(*impl->text, source, errors);
+    if (errors.count() != before) return nullptr;
+    for (const auto& program : impl->checked.programs) {
+      if (program == nullptr) continue;
+      impl->operations = trace_detail::saturating_multiply_add(1, program->operations, impl->operations);
+      impl->puts = trace_detail::saturating_multiply_add(1, program->puts, impl->puts);
+    }
+    return impl;
+  }
+};
+
+Trace::Trace() = default;
+Trace::~Trace() = default;
+
+std::unique_ptr<Trace> Trace::open(const std::string& path, ErrorList& errors) {
+  std::string resolved;
+  auto text = trace_detail::open_text(path, resolved);
+  std::unique_ptr<Impl> impl = Impl::check(std::move(text), resolved, errors);
+  if (impl == nullptr) return nullptr;
+  std::unique_ptr<Trace> trace(new Trace);
+  trace->impl_ = std::move(impl);
+  return trace;
+}
+
+std::unique_ptr<Trace> Trace::from_text(std::string_view text, const std::string& source, ErrorList& errors) {
+  std::unique_ptr<Impl> impl = Impl::check(trace_detail::text_in_memory(text, source), source, errors);
+  if (impl == nullptr) return nullptr;
+  std::unique_ptr<Trace> trace(new Trace);
+  trace->impl_ = std::move(impl);
+  return trace;
+}
+
+std::uint32_t Trace::ranks() const { return impl_->checked.ranks; }
+std::uint64_t Trace::total_operations() const { return impl_->operations; }
+std::uint64_t Trace::total_puts() const { return impl_->puts; }
+const std::vector<std::string>& Trace::names(RankId rank) const { return impl_->program(rank).names(); }
+const std::vector<std::string>& Trace::warnings() const { return impl_->checked.warnings; }
+
+std::string Trace::spelling(RankId rank, const NameRef& name) const {
+  std::string text = names(rank).at(name.name);
+  for (const std::uint64_t pass : name.passes) text += "." + std::to_string(pass);
+  return text;
+}
+
+std::unique_ptr<Trace::Cursor> Trace::cursor(RankId rank) const {
+  return trace_detail::make_cursor(*impl_->text, impl_->program(rank), trace_detail::cursor_budget(ranks()));
+}
+
+}  // namespace rvma

@@ -1,0 +1,190 @@
+// What a simulated packet costs: `gen stream` with 4 KiB packets on two nodes, with and without payload bytes, beside a
+// bare SystemC loop of 11 method activations and two 4 KiB copies a packet. Each measurement runs in a process of its
+// own (SystemC elaborates once), in turns, so that the ratio of two of them is of one moment of the machine.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "platform/config.hpp"
+#include "platform/system.hpp"
+#include "report/put_registry.hpp"
+#include "report/recorder.hpp"
+#include "workload/player.hpp"
+#include "workload/trace.hpp"
+
+namespace {
+
+using namespace rvma;
+
+struct Measurement {
+  std::uint64_t packets = 0;
+  std::uint64_t wall_ns = 0;
+  std::uint64_t activations = 0;
+  double packets_per_s() const {
+    return wall_ns == 0 ? 0 : 1e9 * static_cast<double>(packets) / static_cast<double>(wall_ns);
+  }
+};
+
+std::uint64_t wall_ns_of(const std::function<void()>& work) {
+  const auto began = std::chrono::steady_clock::now();
+  work();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - began).count());
+}
+
+/// The ceiling: what the kernel and the copies cost when nothing is modelled.
+class BareLoop : public sc_core::sc_module {
+ public:
+  static constexpr std::size_t kStages = 11;
+  static constexpr std::size_t kPacketBytes = 4096;
+
+  BareLoop(const sc_core::sc_module_name& name, std::uint64_t packets)
+      : sc_module(name), packets_(packets), source_(kPacketBytes, 1), payload_(kPacketBytes), target_(kPacketBytes) {
+    for (std::size_t stage = 0; stage < kStages; ++stage) {
+      sc_core::sc_spawn_options options;
+      options.spawn_method();
+      options.dont_initialize();
+      options.set_sensitivity(&events_[stage]);
+      sc_core::sc_spawn([this, stage] { pass(stage); }, sc_core::sc_gen_unique_name("stage"), &options);
+    }
+    events_[0].notify(sc_core::sc_time(1, sc_core::SC_NS));
+  }
+
+  std::uint64_t activations() const { return activations_; }
+
+ private:
+  void pass(std::size_t stage) {
+    ++activations_;
+    if (stage == 3) std::memcpy(payload_.data(), source_.data(), kPacketBytes);
+    if (stage == 8) std::memcpy(target_.data(), payload_.data(), kPacketBytes);
+    const std::size_t next = (stage + 1) % kStages;
+    if (next == 0 && ++done_ == packets_) return;
+    events_[next].notify(sc_core::sc_time(1, sc_core::SC_NS));
+  }
+
+  std::uint64_t packets_;
+  std::uint64_t done_ = 0;
+  std::uint64_t activations_ = 0;
+  std::vector<std::uint8_t> source_;
+  std::vector<std::uint8_t> payload_;
+  std::vector<std::uint8_t> target_;
+  sc_core::sc_event events_[kStages];
+};
+
+Measurement measure_bare_loop(std::uint64_t packets) {
+  BareLoop loop("loop", packets);
+  const std::uint64_t wall = wall_ns_of([] { sc_core::sc_start(); });
+  return {packets, wall, loop.activations()};
+}
+
+/// What `rvma gen stream --size 4KiB` writes, in its simplest form.
+std::string stream_trace(std::uint64_t packets) {
+  const std::uint64_t per_buffer = 256;
+  const std::uint64_t batches = std::max<std::uint64_t>(1, packets / (per_buffer * 4));
+  const std::string count = std::to_string(batches);
+  return "rvma-trace 1\nranks 2\nrank 1\ninit_window w mailbox=0xbeef threshold=1MiB placement=managed\n"
+         "repeat 4\npost_buffer w size=1MiB\nend\nbarrier\nrepeat " +
+         count + "\nrepeat 4\npost_buffer w size=1MiB\nend\nbarrier\nend\nrank 0\nrepeat " + count +
+         "\nbarrier\nrepeat 1024\nput rank=1 mailbox=0xbeef size=4KiB\nend\nend\nwait all\n";
+}
+
+Measurement measure_stream(std::uint64_t packets, PayloadMode payload) {
+  ErrorList errors;
+  const auto trace = Trace::from_text(stream_trace(packets), "stream", errors);
+  if (!trace) {
+    errors.print(std::cerr);
+    std::exit(1);
+  }
+  Config config;
+  config.workload.payload = payload;
+  SimContext context(1);
+  PutRegistry registry;
+  RunRecorder recorder(*trace, registry, {}, {}, {});
+  ObserverList observers;
+  observers.add(registry);
+  observers.add(recorder);
+  System system(context, config, trace->ranks(), observers, &recorder);
+  std::vector<RankHome> homes;
+  for (std::uint32_t r = 0; r < trace->ranks(); ++r) {
+    homes.push_back({system.node_of(RankId{r}), system.pid_of(RankId{r}), &system.driver(RankId{r})});
+  }
+  Player player(*trace, config.workload, config.nic.history, homes, {&recorder});
+  for (std::uint32_t r = 0; r < trace->ranks(); ++r) {
+    system.run_on(RankId{r}, [&player, r](Driver&) { player.play(RankId{r}); });
+  }
+  const std::uint64_t wall = wall_ns_of([] { sc_core::sc_start(); });
+  return {recorder.totals().packets_delivered, wall, context.activations()};
+}
+
+/// Runs `measure` in a child process.
+Measurement in_child(const std::function<Measurement()>& measure) {
+  int ends[2];
+  if (pipe(ends) != 0) std::exit(1);
+  const pid_t child = fork();
+  if (child == 0) {
+    const Measurement result = measure();
+    const bool sent = write(ends[1], &result, sizeof result) == static_cast<ssize_t>(sizeof result);
+    std::_Exit(sent ? 0 : 1);
+  }
+  Measurement result;
+  const bool received = read(ends[0], &result, sizeof result) == static_cast<ssize_t>(sizeof result);
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(ends[0]);
+  close(ends[1]);
+  if (!received || status != 0) {
+    std::fprintf(stderr, "a measurement failed\n");
+    std::exit(1);
+  }
+  return result;
+}
+
+std::uint64_t option(const std::vector<std::string>& arguments, const std::string& name, std::uint64_t otherwise) {
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    if (arguments[i] == name) return std::strtoull(arguments[i + 1].c_str(), nullptr, 10);
+  }
+  return otherwise;
+}
+
+void print_line(const char* what, const Measurement& best, const Measurement& bare) {
+  std::printf("%-34s %12.0f packets/s %8.2f activations/packet %6.2f of the bare loop\n", what, best.packets_per_s(),
+              static_cast<double>(best.activations) / static_cast<double>(best.packets),
+              best.packets_per_s() / bare.packets_per_s());
+}
+
+}  // namespace
+
+int sc_main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const std::uint64_t packets = option(arguments, "--packets", 1'000'000);
+  const std::uint64_t rounds = option(arguments, "--rounds", 5);
+  Measurement bare;
+  Measurement with_bytes;
+  Measurement without_bytes;
+  const auto keep_best = [](Measurement& best, const Measurement& now) {
+    if (now.packets_per_s() > best.packets_per_s()) best = now;
+  };
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    keep_best(bare, in_child([&] { return measure_bare_loop(packets); }));
+    keep_best(with_bytes, in_child([&] { return measure_stream(packets, PayloadMode::bytes); }));
+    keep_best(without_bytes, in_child([&] { return measure_stream(packets, PayloadMode::none); }));
+  }
+  std::printf("Best of %llu rounds, %llu packets of 4 KiB each\n", static_cast<unsigned long long>(rounds),
+              static_cast<unsigned long long>(packets));
+  print_line("bare kernel, 11 activations, 2 copies", bare, bare);
+  print_line("stream, payload bytes", with_bytes, bare);
+  print_line("stream, timing only", without_bytes, bare);
+  return 0;
+}

@@ -1,0 +1,524 @@
+// Contexts as plain classes, and the delivery unit with its acknowledgement timing.
+#include "nic/delivery.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "nic/delivery_unit.hpp"
+#include "receive_mocks.hpp"
+
+namespace rvma {
+namespace {
+
+using test::ns;
+using test::run_until;
+using test::Script;
+using Verdict = DeliveryIf::Verdict;
+
+const Time kNow = Time::from_us(1);
+
+ReceiveContext context(std::uint32_t window = 64, std::uint32_t messages = 16, std::uint32_t told = 64) {
+  return ReceiveContext{1, 1, ReceiveLimits{window, messages, told}};
+}
+
+AckHeader filled(ReceiveContext& receive, Time at = kNow) {
+  AckHeader ack;
+  receive.fill(ack, at);
+  return ack;
+}
+
+TEST(ReceiveContext, TellsDuplicatesAndOrderApart) {
+  ReceiveContext receive = context();
+  EXPECT_TRUE(receive.admit(0, MessageId{0}, 0).in_order);
+  EXPECT_FALSE(receive.admit(2, MessageId{0}, 0).in_order);
+  EXPECT_FALSE(receive.admit(1, MessageId{0}, 0).in_order);
+  EXPECT_TRUE(receive.admit(3, MessageId{0}, 0).in_order);
+  for (std::uint32_t sequence = 0; sequence < 4; ++sequence) {
+    EXPECT_EQ(receive.admit(sequence, MessageId{0}, 0).admission.verdict, Verdict::duplicate);
+    receive.dispose(sequence, kNow);
+    EXPECT_EQ(receive.admit(sequence, MessageId{0}, 0).admission.verdict, Verdict::duplicate);
+  }
+  EXPECT_EQ(filled(receive).cumulative, 4U);
+  EXPECT_EQ(receive.admit(0, MessageId{0}, 0).admission.verdict, Verdict::duplicate);
+}
+
+TEST(ReceiveContext, AcknowledgesWhatWasDisposedOfAndNotWhatWasSeen) {
+  ReceiveContext receive = context(256);
+  for (std::uint32_t sequence = 0; sequence < 200; ++sequence) receive.admit(sequence, MessageId{0}, 0);
+  EXPECT_EQ(filled(receive).cumulative, 0U);
+  EXPECT_TRUE(filled(receive).selective.empty());
+  receive.dispose(0, kNow);
+  receive.dispose(2, kNow);
+  receive.dispose(70, kNow);
+  receive.dispose(130, kNow);
+  const AckHeader ack = filled(receive);
+  EXPECT_EQ(ack.cumulative, 1U);
+  ASSERT_EQ(ack.selective.size(), 3U);
+  EXPECT_EQ(ack.selective[0], 1ULL << 1U);
+  EXPECT_EQ(ack.selective[1], 1ULL << (70 - 1 - 64));
+  EXPECT_EQ(ack.selective[2], 1ULL << (130 - 1 - 128));
+}
+
+TEST(ReceiveContext, DisposalsOfTheFutureAreToldInTheFuture) {
+  ReceiveContext receive = context();
+  receive.admit(0, MessageId{0}, 0);
+  receive.dispose(0, kNow + ns(10));
+  receive.end(MessageId{0}, kNow + ns(20));
+  AckHeader ack;
+  ReceiveContext::LeftOut left = receive.fill(ack, kNow + ns(9));
+  EXPECT_EQ(ack.cumulative, 0U);
+  EXPECT_EQ(left.not_yet, kNow + ns(10));
+  EXPECT_EQ(left.packets, 1U);
+  left = receive.fill(ack, kNow + ns(10));
+  EXPECT_EQ(ack.cumulative, 1U);
+  EXPECT_EQ(ack.outcomes_from, MessageId{0});
+  EXPECT_EQ(left.not_yet, kNow + ns(20));
+  left = receive.fill(ack, kNow + ns(20));
+  EXPECT_EQ(ack.outcomes_from, MessageId{1});
+  EXPECT_TRUE(left.not_yet.is_never());
+}
+
+TEST(ReceiveContext, MessagesGoTheirWaysAndClosedIdsChangeNothing) {
+  ReceiveContext receive = context();
+  std::uint32_t sequence = 0;
+  EXPECT_EQ(receive.admit(sequence++, MessageId{0}, 0).admission.state, MessageState::unseen);
+  receive.bind(MessageId{0}, 77);
+  const auto bound = receive.admit(sequence++, MessageId{0}, 0).admission;
+  EXPECT_EQ(bound.state, MessageState::bound);
+  EXPECT_EQ(bound.binding, 77U);
+  receive.admit(sequence++, MessageId{1}, 1);
+  receive.refuse(MessageId{1}, Outcome::bad_key, true, kNow);
+  EXPECT_EQ(receive.admit(sequence++, MessageId{1}, 1).admission.state, MessageState::refused);
+  receive.end(MessageId{1}, kNow);  // a refusal stands
+  EXPECT_EQ(receive.admit(sequence++, MessageId{1}, 1).admission.state, MessageState::refused);
+  receive.end(MessageId{0}, kNow);
+  EXPECT_EQ(receive.admit(sequence++, MessageId{0}, 0).admission.verdict, Verdict::closed);
+  // The sender has closed 0 and 1.
+  EXPECT_EQ(receive.admit(sequence++, MessageId{2}, 0).admission.verdict, Verdict::fresh);
+  EXPECT_EQ(receive.oldest_open(), MessageId{2});
+  EXPECT_EQ(receive.admit(sequence++, MessageId{1}, 0).admission.verdict, Verdict::closed);
+}
+
+TEST(ReceiveContext, OutcomesAreRepeatedUntilTheOldestOpenIdHasPassed) {
+  ReceiveContext receive = context();
+  for (std::uint32_t id = 0; id < 5; ++id) receive.admit(id, MessageId{id}, static_cast<std::uint16_t>(id));
+  receive.end(MessageId{0}, kNow);
+  receive.end(MessageId{1}, kNow);
+  receive.refuse(MessageId{3}, Outcome::bounds, true, kNow);
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const AckHeader ack = filled(receive);
+    EXPECT_EQ(ack.outcomes_from, MessageId{2});
+    EXPECT_EQ(ack.outcomes, (std::vector<Outcome>{Outcome::pending, Outcome::bounds}));
+  }
+  receive.admit(5, MessageId{5}, 1);  // the oldest open one is 4
+  EXPECT_EQ(filled(receive).outcomes_from, MessageId{4});
+  EXPECT_TRUE(filled(receive).outcomes.empty());
+}
+
+TEST(ReceiveContext, WhatNoHonestSenderSendsChangesNothing) {
+  ReceiveContext receive = context(64, 16);
+  EXPECT_EQ(receive.admit(64, MessageId{0}, 0).admission.verdict, Verdict::stale);   // beyond the window
+  EXPECT_EQ(receive.admit(0, MessageId{16}, 16).admission.verdict, Verdict::stale);  // too many open
+  EXPECT_EQ(receive.admit(0, MessageId{15}, 15).admission.verdict, Verdict::fresh);
+  receive.dispose(5, kNow);  // never seen
+  EXPECT_TRUE(filled(receive).selective.empty());
+  receive.bind(MessageId{400}, 1);
+  receive.refuse(MessageId{400}, Outcome::busy, true, kNow);
+  receive.end(MessageId{400}, kNow);
+  EXPECT_TRUE(filled(receive).outcomes.empty());
+}
+
+TEST(ReceiveContext, RefusalsAreToldAtTheirRateAndInTheEndAll) {
+  ReceiveContext receive = context(1024, 256, 64);
+  for (std::uint32_t id = 0; id < 150; ++id) {
+    receive.admit(id, MessageId{id}, static_cast<std::uint16_t>(id));
+    receive.refuse(MessageId{id}, id % 2 == 0 ? Outcome::no_buffer : Outcome::bad_key, true, kNow);
+  }
+  AckHeader ack;
+  ReceiveContext::LeftOut left = receive.fill(ack, kNow);
+  EXPECT_EQ(ack.outcomes.size(), 64U);
+  EXPECT_EQ(left.held_back, kNow + Time::from_us(10));
+  receive.fill(ack, left.held_back - Time::from_ps(1));
+  EXPECT_EQ(ack.outcomes.size(), 64U);  // repeats cost nothing, but no new one is told
+  left = receive.fill(ack, left.held_back);
+  EXPECT_EQ(ack.outcomes.size(), 128U);
+  left = receive.fill(ack, left.held_back);
+  ASSERT_EQ(ack.outcomes.size(), 150U);
+  EXPECT_EQ(ack.outcomes[149], Outcome::bad_key);
+  EXPECT_TRUE(left.held_back.is_never());
+}
+
+TEST(ReceiveContext, StateIsKilobytes) {
+  ReceiveContext receive = context(1024, 1024);
+  EXPECT_LT(receive.state_bytes(), 1024U);
+  for (std::uint32_t id = 0; id < 1000; ++id) receive.admit(id, MessageId{id}, static_cast<std::uint16_t>(id));
+  EXPECT_LT(receive.state_bytes(), 32U * 1024U);
+}
+
+using EndedList = std::vector<TransmitContext::Ended>;
+
+TEST(TransmitContext, EndsMessagesOnTheirOutcomesAlone) {
+  TransmitContext transmit{64, 16};
+  EndedList ended;
+  for (std::uint32_t put = 10; put < 14; ++put) {
+    const MessageId id = transmit.open(put, kNow);
+    EXPECT_EQ(transmit.take_sequence(id, true, kNow), put - 10);
+  }
+  AckHeader ack;
+  ack.cumulative = 4;  // all packets, no outcome
+  EXPECT_TRUE(transmit.acknowledge(ack, kNow, ended));
+  EXPECT_TRUE(ended.empty());
+  ack.outcomes_from = MessageId{1};
+  ack.outcomes = {Outcome::pending, Outcome::no_buffer};
+  transmit.acknowledge(ack, kNow, ended);
+  ASSERT_EQ(ended.size(), 2U);
+  EXPECT_EQ(ended[0].put, 10U);
+  EXPECT_EQ(ended[0].outcome, Outcome::ok);
+  EXPECT_EQ(ended[1].put, 12U);
+  EXPECT_EQ(ended[1].outcome, Outcome::no_buffer);
+  EXPECT_EQ(transmit.open_span(MessageId{3}), 2);  // 1 is the oldest open one
+  // The same again, and an older one, change nothing.
+  ended.clear();
+  transmit.acknowledge(ack, kNow, ended);
+  ack.cumulative = 0;
+  ack.outcomes_from = MessageId{0};
+  ack.outcomes.clear();
+  transmit.acknowledge(ack, kNow, ended);
+  EXPECT_TRUE(ended.empty());
+  EXPECT_EQ(transmit.open_span(MessageId{3}), 2);
+  ack.outcomes_from = MessageId{4};
+  ack.cumulative = 4;
+  transmit.acknowledge(ack, kNow, ended);
+  EXPECT_EQ(ended.size(), 2U);
+  EXPECT_TRUE(transmit.idle());
+}
+
+TEST(TransmitContext, ImpossibleAcknowledgementsAreIgnored) {
+  TransmitContext transmit{64, 16};
+  EndedList ended;
+  const MessageId id = transmit.open(1, kNow);
+  transmit.take_sequence(id, true, kNow);
+  AckHeader ack;
+  ack.cumulative = 2;
+  EXPECT_FALSE(transmit.acknowledge(ack, kNow, ended));
+  ack.cumulative = 1;
+  ack.outcomes_from = MessageId{2};
+  EXPECT_FALSE(transmit.acknowledge(ack, kNow, ended));
+  ack.outcomes_from = MessageId{0};
+  ack.outcomes.assign(40, Outcome::bad_key);  // more than were ever opened
+  EXPECT_TRUE(transmit.acknowledge(ack, kNow, ended));
+  EXPECT_EQ(ended.size(), 1U);
+}
+
+TEST(TransmitContext, KeepsItsLimits) {
+  TransmitContext transmit{4, 2};
+  EndedList ended;
+  const MessageId first = transmit.open(0, kNow);
+  transmit.open(1, kNow);
+  EXPECT_FALSE(transmit.message_room());
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(transmit.packet_room());
+    transmit.take_sequence(first, i == 3, kNow);
+  }
+  EXPECT_FALSE(transmit.packet_room());
+  AckHeader ack;
+  ack.cumulative = 1;
+  transmit.acknowledge(ack, kNow, ended);
+  EXPECT_TRUE(transmit.packet_room());
+}
+
+TEST(TransmitContext, TimesOutAMessageAloneOrThePeerAsAWhole) {
+  const Time limit = Time::from_us(800);
+  TransmitContext transmit{64, 16};
+  EndedList ended;
+  EXPECT_TRUE(transmit.deadline(limit).is_never());
+  transmit.take_sequence(transmit.open(0, kNow), true, kNow);
+  transmit.take_sequence(transmit.open(1, kNow), true, kNow);
+  EXPECT_EQ(transmit.deadline(limit), kNow + limit);
+  EXPECT_FALSE(transmit.silent(kNow + limit - Time::from_ps(1), limit));
+  EXPECT_TRUE(transmit.silent(kNow + limit, limit));
+  // The packet of message 0 is acknowledged, its outcome never told.
+  AckHeader ack;
+  ack.cumulative = 1;
+  transmit.acknowledge(ack, kNow + ns(50), ended);
+  transmit.expire(kNow + limit + ns(50) - Time::from_ps(1), limit, ended);
+  EXPECT_TRUE(ended.empty());
+  transmit.expire(kNow + limit + ns(50), limit, ended);
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].put, 0U);
+  EXPECT_EQ(ended[0].outcome, Outcome::timeout);
+  ended.clear();
+  transmit.give_up(ended);
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].put, 1U);
+  EXPECT_EQ(transmit.generation(), 2U);
+  const MessageId again = transmit.open(5, kNow);
+  EXPECT_EQ(again, MessageId{0});
+  EXPECT_EQ(transmit.take_sequence(again, true, kNow), 0U);
+}
+
+/// Both ends of a context, with packets and acknowledgements overtaking one another at random: every message ends once,
+/// with its own outcome.
+TEST(Contexts, AgreeUnderAnyOrder) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Random random{seed};
+    ReceiveContext receive = context(64, 16);
+    TransmitContext transmit{64, 16};
+    struct Sent {
+      std::uint32_t sequence;
+      MessageId message;
+      std::uint16_t span;
+    };
+    std::vector<Sent> packets;
+    std::vector<AckHeader> acks;
+    std::vector<Outcome> truth;
+    std::vector<Outcome> seen;
+    EndedList ended;
+    Time at = kNow;
+    for (int step = 0; step < 20'000 && seen.size() < 2'000; ++step) {
+      at += ns(200);
+      const std::uint64_t what = random.below(3);
+      if (what == 0 && transmit.message_room() && transmit.packet_room()) {
+        const MessageId id = transmit.open(static_cast<std::uint32_t>(truth.size()), at);
+        truth.push_back(random.below(4) == 0 ? Outcome::bad_key : Outcome::ok);
+        const std::uint32_t sequence = transmit.take_sequence(id, true, at);
+        packets.push_back({sequence, id, transmit.open_span(id)});
+      } else if (what == 1 && !packets.empty()) {
+        const std::size_t pick = random.below(packets.size());
+        const Sent packet = packets[pick];
+        packets.erase(packets.begin() + static_cast<std::ptrdiff_t>(pick));
+        ASSERT_EQ(receive.admit(packet.sequence, packet.message, packet.span).admission.verdict, Verdict::fresh);
+        receive.dispose(packet.sequence, at);
+        if (truth[packet.message.value()] == Outcome::ok) {
+          receive.end(packet.message, at);
+        } else {
+          receive.refuse(packet.message, Outcome::bad_key, true, at);
+        }
+        acks.push_back(filled(receive, at));
+      } else if (what == 2 && !acks.empty()) {
+        const std::size_t pick = random.below(acks.size());
+        ended.clear();
+        ASSERT_TRUE(transmit.acknowledge(acks[pick], at, ended));
+        if (random.below(2) == 0) acks.erase(acks.begin() + static_cast<std::ptrdiff_t>(pick));  // else it comes again
+        if (acks.size() > 8) acks.erase(acks.begin());
+        for (const auto& end : ended) {
+          if (seen.size() <= end.put) seen.resize(end.put + 1, Outcome::pending);
+          ASSERT_EQ(seen[end.put], Outcome::pending) << "ended twice";
+          ASSERT_EQ(end.outcome, truth[end.put]);
+          seen[end.put] = end.outcome;
+        }
+        if (ended.empty()) acks.push_back(filled(receive, at));
+      }
+    }
+    EXPECT_GT(seen.size(), 500U);
+  }
+}
+
+// --------------------------------------------------------------------------------------------------- the unit
+
+class FakeEgress : public sc_core::sc_object, public EgressIf {
+ public:
+  struct Sent {
+    AckHeader ack;
+    TransportHeader transport;
+    std::uint32_t wire_bytes;
+    Time at;
+  };
+  void send_data(PacketPtr /*packet*/, Time /*ready*/) override { FAIL() << "the delivery unit sends no data"; }
+  void send_acknowledgement(PacketPtr packet, Time ready) override {
+    acks.push_back({packet->ack, packet->transport, packet->wire_bytes, ready});
+  }
+  std::vector<Sent> acks;
+};
+
+struct UnitBench {
+  explicit UnitBench(bool nack = true) {
+    config.nack = nack;
+    unit = std::make_unique<DeliveryUnit>("delivery", context, config, NodeId{7}, 3, packets);
+    unit->egress(egress);
+  }
+  PacketPtr packet(std::uint32_t sequence, std::uint32_t message, std::uint16_t span = 0,
+                   std::uint32_t generation = 1) {
+    PacketPtr made = packets.acquire();
+    made->transport.source = NodeId{1};
+    made->transport.source_incarnation = 5;
+    made->transport.generation = generation;
+    made->transport.sequence = sequence;
+    made->data.message = MessageId{message};
+    made->data.open_span = span;
+    return made;
+  }
+  static MessageRef ref(std::uint32_t message, std::uint32_t generation = 1) {
+    return MessageRef{NodeId{1}, 5, generation, MessageId{message}};
+  }
+  /// A single-packet message arrives and is counted at `at`.
+  void deliver(std::uint32_t number) {
+    EXPECT_EQ(unit->admit(*packet(number, number)).verdict, Verdict::fresh);
+    unit->dispose(ref(number), number, SimContext::now());
+    unit->end(ref(number), SimContext::now());
+  }
+
+  SimContext context{1};
+  NicConfig config;
+  PacketPool packets;
+  FakeEgress egress;
+  Script script{"script", context};
+  std::unique_ptr<DeliveryUnit> unit;
+};
+
+TEST(DeliveryUnit, AcknowledgesAfterTheDelayAndNotBefore) {
+  UnitBench bench;
+  bench.script.at(ns(100), [&] { bench.deliver(0); });
+  run_until(ns(100) + ns(400) - Time::from_ps(1));
+  EXPECT_TRUE(bench.egress.acks.empty());
+  run_until(ns(500));
+  run_until(ns(501));
+  ASSERT_EQ(bench.egress.acks.size(), 1U);
+  const FakeEgress::Sent& sent = bench.egress.acks[0];
+  EXPECT_EQ(sent.at, ns(500));
+  EXPECT_EQ(sent.ack.cumulative, 1U);
+  EXPECT_EQ(sent.ack.outcomes_from, MessageId{1});
+  EXPECT_EQ(sent.transport.source, NodeId{7});
+  EXPECT_EQ(sent.transport.destination, NodeId{1});
+  EXPECT_EQ(sent.transport.source_incarnation, 3U);
+  EXPECT_EQ(sent.transport.destination_incarnation, 5U);
+  EXPECT_EQ(sent.transport.generation, 1U);
+  EXPECT_EQ(sent.wire_bytes, ack_wire_bytes(0, 0));
+  const std::uint64_t before = bench.context.activations();
+  run_until(Time::from_us(1000));
+  EXPECT_EQ(bench.egress.acks.size(), 1U);  // nothing more to tell
+  EXPECT_EQ(bench.context.activations(), before);
+}
+
+TEST(DeliveryUnit, AcknowledgesAtOnceWhenEnoughPacketsAreUntold) {
+  UnitBench bench;
+  bench.script.at(ns(100), [&] {
+    for (std::uint32_t i = 0; i < 15; ++i) bench.deliver(i);
+  });
+  bench.script.at(ns(110), [&] { bench.deliver(15); });
+  run_until(ns(109));
+  EXPECT_TRUE(bench.egress.acks.empty());
+  run_until(ns(111));
+  ASSERT_EQ(bench.egress.acks.size(), 1U);
+  EXPECT_EQ(bench.egress.acks[0].ack.cumulative, 16U);
+  EXPECT_EQ(bench.egress.acks[0].ack.outcomes_from, MessageId{16});
+}
+
+TEST(DeliveryUnit, AnOutcomeThatComesLateIsToldByItself) {
+  UnitBench bench;
+  bench.script.at(ns(100), [&] {
+    bench.unit->admit(*bench.packet(0, 0));
+    bench.unit->dispose(UnitBench::ref(0), 0, ns(100));
+  });
+  bench.script.at(Time::from_us(50), [&] { bench.unit->end(UnitBench::ref(0), Time::from_us(50) + ns(2)); });
+  run_until(Time::from_us(60));
+  ASSERT_EQ(bench.egress.acks.size(), 2U);
+  EXPECT_EQ(bench.egress.acks[0].ack.outcomes_from, MessageId{0});
+  EXPECT_EQ(bench.egress.acks[1].ack.outcomes_from, MessageId{1});
+  EXPECT_EQ(bench.egress.acks[1].at, Time::from_us(50) + ns(402));
+}
+
+TEST(DeliveryUnit, DuplicatesAreAcknowledgedAgain) {
+  UnitBench bench;
+  bench.script.at(ns(100), [&] { bench.deliver(0); });
+  bench.script.at(Time::from_us(5),
+                  [&] { EXPECT_EQ(bench.unit->admit(*bench.packet(0, 0)).verdict, Verdict::duplicate); });
+  run_until(Time::from_us(10));
+  ASSERT_EQ(bench.egress.acks.size(), 2U);
+  EXPECT_EQ(bench.egress.acks[1].ack.cumulative, 1U);
+  EXPECT_EQ(bench.unit->stats().duplicate.value(), 1U);
+}
+
+TEST(DeliveryUnit, OlderGenerationsAndOtherIncarnationsAreStale) {
+  UnitBench bench;
+  bench.script.at(ns(100), [&] {
+    EXPECT_EQ(bench.unit->admit(*bench.packet(0, 0, 0, 2)).verdict, Verdict::fresh);
+    EXPECT_EQ(bench.unit->admit(*bench.packet(1, 0, 0, 1)).verdict, Verdict::stale);
+    PacketPtr older = bench.packet(1, 0, 0, 9);
+    older->transport.source_incarnation = 4;
+    EXPECT_EQ(bench.unit->admit(*older).verdict, Verdict::stale);
+    PacketPtr misaddressed = bench.packet(1, 0, 0, 2);
+    misaddressed->transport.destination_incarnation = 2;
+    EXPECT_EQ(bench.unit->admit(*misaddressed).verdict, Verdict::stale);
+    misaddressed->transport.destination_incarnation = 3;
+    EXPECT_EQ(bench.unit->admit(*misaddressed).verdict, Verdict::fresh);
+    // A newer generation starts afresh; what is said about the older one goes nowhere.
+    EXPECT_EQ(bench.unit->admit(*bench.packet(0, 0, 0, 3)).verdict, Verdict::fresh);
+    bench.unit->dispose(UnitBench::ref(0, 2), 0, ns(100));
+  });
+  run_until(Time::from_us(5));
+  EXPECT_TRUE(bench.egress.acks.empty());
+}
+
+TEST(DeliveryUnit, WithNackOffARefusalOpensNothingAndIsNotTold) {
+  UnitBench bench{false};
+  bench.script.at(ns(100), [&] {
+    bench.unit->admit(*bench.packet(0, 0));
+    bench.unit->refuse(UnitBench::ref(0), Outcome::bad_key, ns(100));
+    bench.unit->dispose(UnitBench::ref(0), 0, ns(100));
+    EXPECT_EQ(bench.unit->contexts(), 0U);
+  });
+  run_until(Time::from_us(5));
+  EXPECT_TRUE(bench.egress.acks.empty());
+  // In an open context its packet is acknowledged, its outcome is not told; busy is always told.
+  bench.script.at(Time::from_us(6), [&] {
+    bench.deliver(0);
+    bench.unit->admit(*bench.packet(1, 1));
+    bench.unit->refuse(UnitBench::ref(1), Outcome::bad_key, Time::from_us(6));
+    bench.unit->dispose(UnitBench::ref(1), 1, Time::from_us(6));
+    EXPECT_EQ(bench.unit->admit(*bench.packet(2, 1)).state, MessageState::refused);
+    bench.unit->dispose(UnitBench::ref(1), 2, Time::from_us(6));
+    bench.unit->admit(*bench.packet(3, 2, 2));
+    bench.unit->refuse(UnitBench::ref(2), Outcome::busy, Time::from_us(6));
+    bench.unit->dispose(UnitBench::ref(2), 3, Time::from_us(6));
+  });
+  run_until(Time::from_us(10));
+  ASSERT_EQ(bench.egress.acks.size(), 1U);
+  EXPECT_EQ(bench.egress.acks[0].ack.cumulative, 4U);
+  EXPECT_EQ(bench.egress.acks[0].ack.outcomes_from, MessageId{1});
+  EXPECT_EQ(bench.egress.acks[0].ack.outcomes, (std::vector<Outcome>{Outcome::pending, Outcome::busy}));
+}
+
+TEST(DeliveryUnit, WithNackOffALaterRefusalLeavesTheContextAlone) {
+  UnitBench bench{false};
+  bench.script.at(ns(100), [&] {
+    bench.unit->admit(*bench.packet(0, 0));  // a single-packet message: bound, its write is under way
+    bench.unit->admit(*bench.packet(1, 1, 1));
+    bench.unit->refuse(UnitBench::ref(1), Outcome::bad_key, ns(100));
+    bench.unit->dispose(UnitBench::ref(1), 1, ns(100));
+  });
+  bench.script.at(ns(150), [&] {
+    bench.unit->dispose(UnitBench::ref(0), 0, ns(150));
+    bench.unit->end(UnitBench::ref(0), ns(152));
+  });
+  run_until(Time::from_us(5));
+  ASSERT_FALSE(bench.egress.acks.empty());
+  EXPECT_EQ(bench.egress.acks.back().ack.cumulative, 2U);
+  EXPECT_EQ(bench.egress.acks.back().ack.outcomes_from, MessageId{1});
+}
+
+TEST(DeliveryUnit, HeldBackRefusalsFollowWhenTheBudgetAllows) {
+  UnitBench bench;
+  bench.script.at(ns(100), [&] {
+    for (std::uint32_t i = 0; i < 70; ++i) {
+      bench.unit->admit(*bench.packet(i, i, static_cast<std::uint16_t>(i)));
+      bench.unit->refuse(UnitBench::ref(i), Outcome::no_mailbox, ns(100));
+      bench.unit->dispose(UnitBench::ref(i), i, ns(100));
+    }
+  });
+  run_until(Time::from_us(30));
+  ASSERT_EQ(bench.egress.acks.size(), 2U);
+  EXPECT_EQ(bench.egress.acks[0].ack.outcomes.size(), 64U);
+  EXPECT_EQ(bench.egress.acks[1].ack.outcomes.size(), 70U);
+  EXPECT_EQ(bench.egress.acks[1].at, bench.egress.acks[0].at + Time::from_us(10));
+  EXPECT_EQ(bench.unit->stats().refusals_held_back.value(), 1U);
+}
+
+}  // namespace
+}  // namespace rvma

@@ -1,0 +1,544 @@
+#include "nic/transmit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "fabric/wire.hpp"
+#include "host/interfaces.hpp"
+#include "transmit_mocks.hpp"
+
+namespace rvma {
+namespace {
+
+using test::cycle;
+using test::MemoryDma;
+using test::ns;
+using test::run_until;
+using test::Script;
+
+constexpr NodeId kSelf{7};
+constexpr std::uint32_t kBoot = 3;
+constexpr std::uint64_t kWords = 0x1000;   ///< completion words, 16 B each
+constexpr std::uint64_t kSource = 0x8000;  ///< pages with the puts' data
+
+/// Keeps the packets; they depart at once, or when told.
+class FakeEgress : public sc_core::sc_object, public EgressIf {
+ public:
+  void send_data(PacketPtr packet, Time ready) override {
+    const std::uint32_t payload = packet->data.payload_length;
+    sent.emplace_back(std::move(packet), ready);
+    if (hold) {
+      held += payload;
+    } else {
+      transmit->departed(payload, ready);
+    }
+  }
+  void send_acknowledgement(PacketPtr /*packet*/, Time /*ready*/) override { FAIL(); }
+  const Packet& packet(std::size_t i) const { return *sent.at(i).first; }
+
+  std::vector<std::pair<PacketPtr, Time>> sent;
+  bool hold = false;
+  std::uint32_t held = 0;  ///< payload bytes that have not departed
+  Transmit* transmit = nullptr;
+};
+
+class PutObserver : public NicObserver {
+ public:
+  void message_opened(NodeId /*node*/, PhysicalAddress put, NodeId /*destination*/, const MessageRef& message,
+                      Time /*at*/) override {
+    opened.emplace_back(put.value(), message);
+  }
+  void put_ended(NodeId /*node*/, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override {
+    ended.push_back({put.value(), outcome, tries, at});
+  }
+  struct Ended {
+    std::uint64_t put;
+    Outcome outcome;
+    std::uint32_t tries;
+    Time at;
+  };
+  std::vector<std::pair<std::uint64_t, MessageRef>> opened;
+  std::vector<Ended> ended;
+};
+
+struct Bench {
+  explicit Bench(const std::function<void(NicConfig&)>& change = {}, bool timing_only = false) {
+    if (change) change(config);
+    payloads = std::make_unique<PayloadPool>(static_cast<std::uint32_t>(config.mtu->count()));
+    observers.add(observer);
+    transmit = std::make_unique<Transmit>("transmit", context,
+                                          Transmit::Parameters{config, Bytes{4096}, kSelf, kBoot, timing_only}, packets,
+                                          *payloads, arm, observers);
+    transmit->dma(dma);
+    transmit->egress(egress);
+    transmit->on_room([this] { ++rooms; });
+    egress.transmit = transmit.get();
+    for (std::size_t i = kSource; i < dma.memory.size(); ++i) {
+      dma.memory[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+    }
+  }
+  ~Bench() { egress.sent.clear(); }
+
+  /// A put of `length` bytes that lie in one page, number `n`.
+  static PutRequest put(std::uint32_t n, std::uint64_t length, NodeId to = NodeId{1}) {
+    PutRequest request;
+    request.descriptor.opcode = Opcode::put;
+    request.descriptor.mailbox = Mailbox{0xbeef};
+    request.descriptor.key = 99;
+    request.descriptor.offset = 5;
+    request.descriptor.length = length;
+    request.descriptor.local = VirtualAddress{0x7000'0000};
+    request.descriptor.page_list = PhysicalAddress{kSource};
+    request.descriptor.single_page = true;
+    request.descriptor.completion = PhysicalAddress{kWords + std::uint64_t{16} * n};
+    request.descriptor.destination_node = to;
+    request.descriptor.destination_pid = Pid{2};
+    request.pid = Pid{4};
+    request.doorbell = ns(90);
+    return request;
+  }
+  void submit(Time when, const PutRequest& request, bool expected = true) {
+    script.at(when, [=] { EXPECT_EQ(transmit->submit(request, Cycles{when.ps() / 1000}), expected); });
+  }
+  /// Packets below `cumulative`, messages below `outcomes_from` ok, then the list.
+  void acknowledge(Time when, std::uint32_t cumulative, std::uint32_t outcomes_from, std::vector<Outcome> outcomes = {},
+                   std::uint32_t generation = 1, NodeId from = NodeId{1}) {
+    script.at(when, [=] {
+      PacketPtr packet = packets.acquire();
+      packet->transport.type = PacketType::acknowledgement;
+      packet->transport.source = from;
+      packet->transport.destination = kSelf;
+      packet->transport.source_incarnation = 8;
+      packet->transport.destination_incarnation = kBoot;
+      packet->transport.generation = generation;
+      packet->ack.cumulative = cumulative;
+      packet->ack.outcomes_from = MessageId{outcomes_from};
+      packet->ack.outcomes = outcomes;
+      transmit->acknowledgement(std::move(packet), when);
+    });
+  }
+  Outcome ended(std::uint32_t n) const {
+    const MemoryDma::WordWrite* word = dma.word_at(kWords + std::uint64_t{16} * n);
+    return word == nullptr ? Outcome::pending : static_cast<Outcome>(word->first);
+  }
+
+  SimContext context{1};
+  NicConfig config;
+  PacketPool packets;
+  std::unique_ptr<PayloadPool> payloads;
+  InterruptArm arm;
+  ObserverList observers;
+  PutObserver observer;
+  Script script{"script", context};
+  MemoryDma dma{"dma", context, script};
+  FakeEgress egress;
+  std::unique_ptr<Transmit> transmit;
+  int rooms = 0;
+};
+
+TEST(Transmit, OnePutFromDescriptorToCompletionWord) {
+  Bench bench;
+  bench.submit(ns(100), Bench::put(0, 64));
+  run_until(ns(599));
+  EXPECT_TRUE(bench.egress.sent.empty());
+  run_until(ns(601));
+  ASSERT_EQ(bench.egress.sent.size(), 1U);
+  EXPECT_EQ(bench.egress.sent[0].second, ns(600));
+  const Packet& packet = bench.egress.packet(0);
+  EXPECT_EQ(packet.transport.source, kSelf);
+  EXPECT_EQ(packet.transport.destination, NodeId{1});
+  EXPECT_EQ(packet.transport.source_incarnation, kBoot);
+  EXPECT_EQ(packet.transport.destination_incarnation, 0U);
+  EXPECT_EQ(packet.transport.generation, 1U);
+  EXPECT_EQ(packet.transport.sequence, 0U);
+  EXPECT_EQ(packet.data.destination_pid, Pid{2});
+  EXPECT_EQ(packet.data.source_pid, Pid{4});
+  EXPECT_EQ(packet.data.mailbox, Mailbox{0xbeef});
+  EXPECT_EQ(packet.data.key, 99U);
+  EXPECT_EQ(packet.data.message, MessageId{0});
+  EXPECT_EQ(packet.data.message_length, 64U);
+  EXPECT_EQ(packet.data.offset, 5U);
+  EXPECT_EQ(packet.data.packet_index, 0U);
+  EXPECT_EQ(packet.data.payload_length, 64U);
+  EXPECT_EQ(packet.wire_bytes, data_wire_bytes(64));
+  EXPECT_EQ(packet.left[static_cast<std::size_t>(Stage::doorbell)], ns(90));
+  EXPECT_EQ(packet.left[static_cast<std::size_t>(Stage::command)], ns(100));
+  EXPECT_EQ(packet.left[static_cast<std::size_t>(Stage::payload_read)], ns(600));
+  ASSERT_TRUE(packet.payload);
+  EXPECT_EQ(std::memcmp(packet.payload->data(), bench.dma.memory.data() + kSource, 64), 0);
+
+  bench.acknowledge(ns(2000), 1, 1);
+  run_until(ns(1999));
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  run_until(ns(2001));
+  EXPECT_EQ(bench.ended(0), Outcome::ok);
+  EXPECT_EQ(bench.dma.words.back().second, 64U);
+  EXPECT_FALSE(bench.dma.words.back().relaxed);
+  ASSERT_EQ(bench.observer.ended.size(), 1U);
+  EXPECT_EQ(bench.observer.ended[0].tries, 1U);
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
+  const std::uint64_t before = bench.context.activations();
+  run_until(Time::from_us(100'000));
+  EXPECT_EQ(bench.context.activations(), before);  // no timer is armed
+}
+
+TEST(Transmit, AnAcknowledgementAnnouncedForLaterActsLater) {
+  Bench bench;
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.script.at(ns(1000), [&] {
+    PacketPtr packet = bench.packets.acquire();
+    packet->transport.source = NodeId{1};
+    packet->transport.source_incarnation = 8;
+    packet->transport.destination_incarnation = kBoot;
+    packet->transport.generation = 1;
+    packet->ack.cumulative = 1;
+    packet->ack.outcomes_from = MessageId{1};
+    bench.transmit->acknowledgement(std::move(packet), ns(1300));
+  });
+  run_until(ns(1299));
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  run_until(ns(1301));
+  EXPECT_EQ(bench.ended(0), Outcome::ok);
+}
+
+TEST(Transmit, CutsAtTheMtuAndReadsScatteredPages) {
+  Bench bench;
+  // 10,000 bytes from byte 100 of the first of three pages, the pages out of order.
+  const std::vector<std::uint64_t> pages{kSource + 5 * 4096, kSource + 2 * 4096, kSource + 9 * 4096};
+  for (std::size_t i = 0; i < pages.size(); ++i) bench.dma.store64(0x4000 + 8 * i, pages[i]);
+  PutRequest request = Bench::put(0, 10'000);
+  request.descriptor.local = VirtualAddress{0x7000'0000 + 100};
+  request.descriptor.page_list = PhysicalAddress{0x4000};
+  request.descriptor.single_page = false;
+  bench.submit(ns(100), request);
+  run_until(Time::from_us(5));
+  ASSERT_EQ(bench.egress.sent.size(), 3U);
+  ASSERT_EQ(bench.dma.reads.size(), 4U);
+  EXPECT_EQ(bench.dma.reads[0].from.total_bytes(), 24U);  // the page list, once
+  EXPECT_EQ(bench.egress.sent[0].second, ns(1100));       // list, then payload
+  std::uint64_t position = 0;
+  for (std::uint32_t k = 0; k < 3; ++k) {
+    const Packet& packet = bench.egress.packet(k);
+    EXPECT_EQ(packet.data.packet_index, k);
+    EXPECT_EQ(packet.data.payload_length, k < 2 ? 4096 : 10'000 - 8192);
+    EXPECT_EQ(packet.transport.sequence, k);
+    for (std::uint32_t i = 0; i < packet.data.payload_length; ++i, ++position) {
+      const std::uint64_t in_buffer = 100 + position;
+      ASSERT_EQ(packet.payload->data()[i], bench.dma.memory[pages[in_buffer / 4096] + in_buffer % 4096]);
+    }
+  }
+  EXPECT_EQ(position, 10'000U);
+}
+
+TEST(Transmit, LongPageListsAreFetchedInPiecesAheadOfTheirUse) {
+  Bench bench;
+  constexpr std::uint64_t kPages = 200;
+  for (std::uint64_t i = 0; i < kPages; ++i) bench.dma.store64(0x4000 + 8 * i, kSource + 4096 * (i * 37 % kPages));
+  PutRequest request = Bench::put(0, kPages * 4096);
+  request.descriptor.page_list = PhysicalAddress{0x4000};
+  request.descriptor.single_page = false;
+  bench.submit(ns(100), request);
+  run_until(Time::from_us(50));
+  ASSERT_EQ(bench.egress.sent.size(), kPages);
+  for (std::uint64_t i = 0; i < kPages; ++i) {
+    ASSERT_EQ(std::memcmp(bench.egress.packet(i).payload->data(),
+                          bench.dma.memory.data() + kSource + 4096 * (i * 37 % kPages), 4096),
+              0);
+  }
+  EXPECT_EQ(bench.transmit->stats().list_reads.value(), 4U);
+}
+
+TEST(Transmit, ZeroLengthIsOnePacketAndNoRead) {
+  Bench bench;
+  bench.submit(ns(100), Bench::put(0, 0));
+  run_until(ns(101));
+  EXPECT_TRUE(bench.dma.reads.empty());
+  ASSERT_EQ(bench.egress.sent.size(), 1U);
+  EXPECT_EQ(bench.egress.packet(0).data.payload_length, 0U);
+  EXPECT_EQ(bench.egress.packet(0).data.message_length, 0U);
+}
+
+TEST(Transmit, TimingOnlyReadsCarryNothing) {
+  Bench bench{{}, true};
+  bench.submit(ns(100), Bench::put(0, 4096));
+  run_until(Time::from_us(2));
+  ASSERT_EQ(bench.egress.sent.size(), 1U);
+  EXPECT_FALSE(bench.egress.packet(0).payload);
+  ASSERT_EQ(bench.dma.reads.size(), 1U);
+  EXPECT_FALSE(bench.dma.reads[0].carries_bytes);
+  EXPECT_EQ(bench.egress.sent[0].second, ns(600));
+}
+
+TEST(Transmit, CutsOnePacketACycleAndSendsInOrderOfCutting) {
+  Bench bench;
+  bench.dma.slow_read = 1;
+  for (std::uint32_t n = 0; n < 4; ++n) bench.submit(ns(100), Bench::put(n, n == 2 ? 0 : 64));
+  run_until(Time::from_us(5));
+  ASSERT_EQ(bench.dma.reads.size(), 3U);
+  EXPECT_EQ(bench.dma.reads[0].at, cycle(100));
+  EXPECT_EQ(bench.dma.reads[1].at, cycle(101));
+  EXPECT_EQ(bench.dma.reads[2].at, cycle(103));
+  ASSERT_EQ(bench.egress.sent.size(), 4U);
+  for (std::uint32_t n = 0; n < 4; ++n) {
+    EXPECT_EQ(bench.egress.packet(n).transport.sequence, n);
+    EXPECT_EQ(bench.egress.packet(n).data.message, MessageId{n});
+    EXPECT_EQ(bench.egress.sent[n].second, ns(1600));
+  }
+}
+
+TEST(Transmit, PeersTakeTurns) {
+  Bench bench;
+  PutRequest large = Bench::put(0, 4096 * 4, NodeId{1});
+  large.descriptor.single_page = true;
+  bench.submit(ns(100), large);
+  bench.submit(ns(100), Bench::put(1, 64, NodeId{2}));
+  bench.submit(ns(100), Bench::put(2, 64, NodeId{2}));
+  run_until(ns(150));
+  // The buffer fills with the next put; from then on the two peers share what becomes free.
+  bench.submit(ns(200), Bench::put(3, 4096 * 16, NodeId{1}));
+  bench.submit(ns(200), Bench::put(4, 4096 * 16, NodeId{2}));
+  run_until(Time::from_us(20));
+  ASSERT_EQ(bench.egress.sent.size(), 4U + 2U + 16U + 16U);
+  for (std::size_t i = 18; i < 26; ++i) {
+    EXPECT_NE(bench.egress.packet(i).transport.destination, bench.egress.packet(i - 1).transport.destination) << i;
+  }
+}
+
+TEST(Transmit, HoldsNoMoreThanItsBuffer) {
+  Bench bench{[](NicConfig& config) { config.transmit.buffer = Bytes{10'000}; }};
+  bench.egress.hold = true;
+  bench.submit(ns(100), Bench::put(0, 4096 * 5));
+  run_until(Time::from_us(5));
+  EXPECT_EQ(bench.egress.sent.size(), 2U);  // a third would exceed it
+  bench.script.at(Time::from_us(6), [&] { bench.transmit->departed(4096, Time::from_us(6)); });
+  run_until(Time::from_us(8));
+  EXPECT_EQ(bench.egress.sent.size(), 3U);
+  EXPECT_EQ(bench.transmit->stats().buffer.value(), 8192U);
+}
+
+TEST(Transmit, OneMtuIsAlwaysAllowed) {
+  Bench bench{[](NicConfig& config) { config.transmit.buffer = Bytes{64}; }};
+  bench.submit(ns(100), Bench::put(0, 4096 * 2));
+  run_until(Time::from_us(5));
+  EXPECT_EQ(bench.egress.sent.size(), 2U);
+  EXPECT_GE(bench.egress.sent[1].second, bench.egress.sent[0].second + ns(500));
+}
+
+TEST(Transmit, KeepsTheWindowAndTheOpenMessages) {
+  Bench bench{[](NicConfig& config) {
+    config.reliability.window = 4;
+    config.reliability.messages = 2;
+  }};
+  bench.submit(ns(100), Bench::put(0, 4096 * 6));
+  bench.submit(ns(100), Bench::put(1, 64));
+  bench.submit(ns(100), Bench::put(2, 64));
+  run_until(Time::from_us(3));
+  EXPECT_EQ(bench.egress.sent.size(), 4U);
+  bench.acknowledge(Time::from_us(4), 4, 0);
+  run_until(Time::from_us(6));
+  ASSERT_EQ(bench.egress.sent.size(), 7U);  // the rest, and message 1; a third message may not be open
+  EXPECT_EQ(bench.egress.packet(6).data.open_span, 1U);
+  bench.acknowledge(Time::from_us(7), 7, 1);
+  run_until(Time::from_us(9));
+  ASSERT_EQ(bench.egress.sent.size(), 8U);
+  EXPECT_EQ(bench.egress.packet(7).data.message, MessageId{2});
+  EXPECT_EQ(bench.egress.packet(7).data.open_span, 1U);  // 1 is the oldest open one
+  EXPECT_EQ(bench.egress.packet(7).transport.destination_incarnation, 8U);
+}
+
+TEST(Transmit, TurnsPutsAwayWhenFullAndTellsWhenThereIsRoom) {
+  Bench bench{[](NicConfig& config) { config.transmit.open_puts = 2; }};
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.submit(ns(101), Bench::put(1, 64));
+  bench.submit(ns(102), Bench::put(2, 64), false);
+  bench.acknowledge(Time::from_us(2), 1, 1);
+  run_until(Time::from_us(1));
+  EXPECT_EQ(bench.rooms, 0);
+  run_until(Time::from_us(3));
+  EXPECT_EQ(bench.rooms, 1);
+  bench.submit(Time::from_us(4), Bench::put(2, 64));
+  bench.acknowledge(Time::from_us(5), 3, 3);
+  run_until(Time::from_us(6));
+  EXPECT_EQ(bench.ended(2), Outcome::ok);
+  EXPECT_EQ(bench.rooms, 1);
+}
+
+TEST(Transmit, ARefusalStopsTheRestOfItsMessage) {
+  Bench bench{[](NicConfig& config) { config.reliability.window = 4; }};
+  bench.submit(ns(100), Bench::put(0, 4096 * 100));
+  bench.submit(ns(101), Bench::put(1, 64));
+  bench.acknowledge(Time::from_us(2), 1, 0, {Outcome::bad_key});
+  run_until(Time::from_us(4));
+  EXPECT_EQ(bench.ended(0), Outcome::bad_key);
+  EXPECT_EQ(bench.dma.word_at(kWords)->second, 0U);
+  ASSERT_EQ(bench.egress.sent.size(), 5U);
+  EXPECT_EQ(bench.egress.packet(4).data.message, MessageId{1});
+  EXPECT_EQ(bench.egress.packet(4).data.open_span, 0U);
+}
+
+TEST(Transmit, RetriesAsANewMessageAfterThePauseAndGivesUpAfterItsTries) {
+  Bench bench{[](NicConfig& config) { config.reliability.rnr_tries = 2; }};
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.acknowledge(Time::from_us(2), 1, 0, {Outcome::no_buffer});
+  run_until(Time::from_us(7) - ns(1));
+  EXPECT_EQ(bench.egress.sent.size(), 1U);
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  run_until(Time::from_us(8));
+  ASSERT_EQ(bench.egress.sent.size(), 2U);
+  EXPECT_EQ(bench.egress.sent[1].second, Time::from_us(7) + ns(500));
+  EXPECT_EQ(bench.egress.packet(1).data.message, MessageId{1});
+  EXPECT_EQ(bench.egress.packet(1).data.open_span, 0U);
+  bench.acknowledge(Time::from_us(10), 2, 1, {Outcome::busy});
+  run_until(Time::from_us(16));
+  ASSERT_EQ(bench.egress.sent.size(), 3U);
+  bench.acknowledge(Time::from_us(20), 3, 2, {Outcome::busy});
+  run_until(Time::from_us(40));
+  EXPECT_EQ(bench.egress.sent.size(), 3U);
+  EXPECT_EQ(bench.ended(0), Outcome::busy);
+  ASSERT_EQ(bench.observer.ended.size(), 1U);
+  EXPECT_EQ(bench.observer.ended[0].tries, 3U);
+  EXPECT_EQ(bench.observer.opened.size(), 3U);
+  EXPECT_EQ(bench.transmit->stats().retries.value(), 2U);
+}
+
+TEST(Transmit, APutWhoseOutcomeIsNeverToldEndsTimeoutAlone) {
+  Bench bench;  // rto x max_tries = 800 us
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.submit(ns(100), Bench::put(1, 64));
+  bench.acknowledge(Time::from_us(2), 2, 0, {Outcome::pending, Outcome::ok});
+  run_until(Time::from_us(802) - ns(1));
+  EXPECT_EQ(bench.ended(1), Outcome::ok);
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  run_until(Time::from_us(802) + ns(1));
+  EXPECT_EQ(bench.ended(0), Outcome::timeout);
+  EXPECT_EQ(bench.transmit->stats().peers_given_up.value(), 0U);
+  bench.submit(Time::from_us(900), Bench::put(2, 64));
+  run_until(Time::from_us(902));
+  EXPECT_EQ(bench.egress.packet(2).transport.generation, 1U);
+  EXPECT_EQ(bench.egress.packet(2).data.open_span, 0U);
+}
+
+TEST(Transmit, ASilentPeerIsGivenUpAndTheNextPutOpensANewGeneration) {
+  Bench bench{[](NicConfig& config) { config.reliability.messages = 2; }};
+  for (std::uint32_t n = 0; n < 4; ++n) bench.submit(ns(100), Bench::put(n, 64));
+  bench.submit(ns(100), Bench::put(9, 64, NodeId{2}));
+  bench.acknowledge(Time::from_us(700), 1, 1, {}, 1, NodeId{2});
+  run_until(Time::from_us(800));
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  run_until(Time::from_us(801));
+  for (std::uint32_t n = 0; n < 4; ++n) EXPECT_EQ(bench.ended(n), Outcome::timeout);
+  EXPECT_EQ(bench.ended(9), Outcome::ok);
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
+  bench.submit(Time::from_us(900), Bench::put(5, 64));
+  run_until(Time::from_us(902));
+  const Packet& packet = bench.egress.packet(bench.egress.sent.size() - 1);
+  EXPECT_EQ(packet.transport.generation, 2U);
+  EXPECT_EQ(packet.transport.sequence, 0U);
+  EXPECT_EQ(packet.data.message, MessageId{0});
+  // A late acknowledgement of the old generation says nothing about the new one.
+  bench.acknowledge(Time::from_us(903), 1, 1, {}, 1);
+  run_until(Time::from_us(904));
+  EXPECT_EQ(bench.ended(5), Outcome::pending);
+  bench.acknowledge(Time::from_us(905), 1, 1, {}, 2);
+  run_until(Time::from_us(906));
+  EXPECT_EQ(bench.ended(5), Outcome::ok);
+}
+
+TEST(Transmit, IgnoresAcknowledgementsThatAreNotForIt) {
+  Bench bench;
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.acknowledge(Time::from_us(2), 1, 1, {}, 2);             // another generation
+  bench.acknowledge(Time::from_us(2), 1, 1, {}, 1, NodeId{6});  // a stranger
+  bench.acknowledge(Time::from_us(2), 9, 9);                    // about what was never sent
+  run_until(Time::from_us(3));
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  EXPECT_EQ(bench.transmit->stats().ignored_acknowledgements.value(), 3U);
+}
+
+TEST(Transmit, AnArmedWordInterruptsOnce) {
+  Bench bench;
+  bench.arm.arm(PhysicalAddress{kWords});
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.submit(ns(100), Bench::put(1, 64));
+  bench.acknowledge(Time::from_us(2), 2, 2);
+  run_until(Time::from_us(3));
+  ASSERT_EQ(bench.dma.words.size(), 3U);
+  EXPECT_EQ(bench.dma.words[0].address, kWords);
+  EXPECT_EQ(bench.dma.words[1].address, interrupt_address(Pid{4}).value());
+  EXPECT_EQ(bench.arm.size(), 0U);
+}
+
+TEST(Transmit, AMessageThatNumbersCannotSpanEndsBounds) {
+  Bench bench;
+  PutRequest endless = Bench::put(0, ~std::uint64_t{0});
+  bench.submit(ns(100), endless);
+  run_until(ns(200));
+  EXPECT_EQ(bench.ended(0), Outcome::bounds);
+  EXPECT_TRUE(bench.egress.sent.empty());
+}
+
+TEST(Transmit, RandomPutsAllEndOnceWithTheirOutcome) {
+  const std::uint64_t seed = 42;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random{seed};
+  Bench bench{[](NicConfig& config) {
+    config.reliability.window = 16;
+    config.reliability.messages = 8;
+    config.transmit.buffer = Bytes{9000};
+  }};
+  constexpr std::uint32_t kPuts = 300;
+  for (std::uint32_t n = 0; n < kPuts; ++n) {
+    bench.submit(ns(100 + 50 * std::int64_t{n}),
+                 Bench::put(n, random.below(20'000), NodeId{static_cast<std::uint32_t>(1 + random.below(3))}));
+  }
+  // Each peer acknowledges all that it has got so far every 2 us; one message in five is refused.
+  std::map<std::uint32_t, std::uint32_t> next_sequence;
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>> bytes_missing;
+  std::map<std::uint32_t, std::vector<Outcome>> outcomes;
+  std::size_t looked_at = 0;
+  for (std::int64_t us = 2; us < 3000; us += 2) {
+    bench.script.at(Time::from_us(us), [&] {
+      for (; looked_at < bench.egress.sent.size(); ++looked_at) {
+        const Packet& packet = bench.egress.packet(looked_at);
+        const std::uint32_t peer = packet.transport.destination.value();
+        ASSERT_EQ(packet.transport.sequence, next_sequence[peer]++);
+        auto [left, first] = bytes_missing[peer].try_emplace(packet.data.message.value(), packet.data.message_length);
+        left->second -= packet.data.payload_length;
+        if (first) outcomes[peer].push_back(random.below(5) == 0 ? Outcome::bad_key : Outcome::pending);
+        Outcome& outcome = outcomes[peer].at(packet.data.message.value());
+        if (left->second == 0 && outcome == Outcome::pending) outcome = Outcome::ok;
+      }
+      for (auto& [peer, sequence] : next_sequence) {
+        PacketPtr ack = bench.packets.acquire();
+        ack->transport.source = NodeId{peer};
+        ack->transport.source_incarnation = 8;
+        ack->transport.destination_incarnation = kBoot;
+        ack->transport.generation = 1;
+        ack->ack.cumulative = sequence;
+        ack->ack.outcomes = outcomes[peer];
+        bench.transmit->acknowledgement(std::move(ack), bench.transmit->now());
+      }
+    });
+  }
+  run_until(Time::from_us(3000));
+  EXPECT_EQ(bench.observer.ended.size(), kPuts);
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
+  std::size_t refused = 0;
+  for (const auto& put : bench.observer.ended) refused += put.outcome == Outcome::bad_key ? 1 : 0;
+  std::size_t expected = 0;
+  for (const auto& [peer, list] : outcomes)
+    expected += static_cast<std::size_t>(std::count(list.begin(), list.end(), Outcome::bad_key));
+  EXPECT_EQ(refused, expected);
+  EXPECT_GT(refused, 20U);
+  EXPECT_LE(bench.transmit->stats().buffer.value(), 9000U);
+}
+
+}  // namespace
+}  // namespace rvma
