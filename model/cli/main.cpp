@@ -1,4 +1,5 @@
 // The program `rvma`: finds the sub-command and turns what escapes it into the documented exit status.
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -75,4 +76,9 @@ int sc_main(int argc, char** argv) {
     std::cerr << "rvma: internal error: " << error.what() << "\n";
     return kInternal;
   }
+}
+
+int main(int argc, char** argv) {
+  setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", /*overwrite=*/1);
+  return sc_core::sc_elab_and_sim(argc, argv);
 }

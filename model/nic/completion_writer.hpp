@@ -22,9 +22,10 @@ struct CompletionWriterStats {
   BOOST_DESCRIBE_CLASS(CompletionWriterStats, (), (completions, interrupts, in_flight, write_ns, write), (), ())
 };
 
-/// One completion a cycle; its write may start nic.completion.latency cycles after it was taken. It is queued behind
-/// every payload write of its epoch on the same posted channel at once (with its starting time), strictly ordered, so
-/// PCIe makes the payload visible first. No activation of its own.
+/// One completion a cycle; its write starts nic.completion.latency cycles after it was taken. Every payload write of
+/// its epoch has entered the posted channel by then, and the word follows on the same channel, strictly ordered, so
+/// PCIe makes the payload visible first. The write is asked for at once, with its starting time: no activation of its
+/// own.
 class CompletionWriter : public Component, public CompletionWriterIf, public DmaClient {
  public:
   sc_core::sc_port<DmaIf> dma;

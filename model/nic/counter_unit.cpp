@@ -14,6 +14,7 @@ CounterUnit::CounterUnit(const sc_core::sc_module_name& name, SimContext& contex
       windows_(windows),
       observers_(observers),
       latency_(config.counters.latency),
+      writer_latency_(config.completion.latency),
       update_(*this, "update", [this] { run(); }) {
   context.stats().add(path(), stats_);
   // A bind that retires a buffer with nothing left to wait for. The unit decides on it in a cycle of its own, after the
@@ -49,10 +50,12 @@ void CounterUnit::count(PlacedPacket packet, Time at) {
   arm();
 }
 
-void CounterUnit::flush_completions(Time at) {
+Time CounterUnit::flush_completions(Time at) {
   const Cycles due = flush_wanted_ ? flush_due_ : clock().edge_at_or_after(at) + latency_;
   flush_wanted_ = false;
   hand_over({}, due);
+  if (writer_next_free_ == Cycles{}) return at;
+  return std::max(at, clock().time_of(writer_next_free_ - Cycles{1} + writer_latency_));
 }
 
 void CounterUnit::arm() {
@@ -99,6 +102,7 @@ void CounterUnit::hand_over(const StageTimes& left, Cycles cycle) {
   for (Completion& completion : due_completions_) {
     completion.left = left;
     ++stats_.completions;
+    writer_next_free_ = std::max(cycle, writer_next_free_) + Cycles{1};
     completions->complete(completion, cycle);
   }
   due_completions_.clear();

@@ -29,8 +29,9 @@ struct CounterUnitStats {
 /// For calls that make completions due.
 class CompletionFlushIf : public virtual sc_core::sc_interface {
  public:
-  /// Hands completions that are due to the completion writer before it returns; `at` >= now.
-  virtual void flush_completions(Time at) = 0;
+  /// Hands completions that are due to the completion writer before it returns; `at` >= now. Returns when the writer
+  /// starts the last word that it has been given so far: what is written to the host from then on stands behind it.
+  virtual Time flush_completions(Time at) = 0;
 };
 
 /// One update a cycle, taking effect nic.counters.latency cycles after the edge at which it was taken. A packet that
@@ -48,7 +49,7 @@ class CounterUnit : public Component, public CounterIf, public CompletionFlushIf
               WindowStore& windows, const ObserverList& observers);
 
   void count(PlacedPacket packet, Time at) override;
-  void flush_completions(Time at) override;
+  Time flush_completions(Time at) override;
 
   const CounterUnitStats& stats() const { return stats_; }
 
@@ -73,6 +74,8 @@ class CounterUnit : public Component, public CounterIf, public CompletionFlushIf
   FifoRing<Update> queue_;  ///< counts that end a message
   bool flush_wanted_ = false;
   Cycles flush_due_;
+  Cycles writer_latency_;
+  Cycles writer_next_free_;                  ///< the completion writer takes one a cycle
   std::vector<Completion> due_completions_;  ///< scratch
   CounterUnitStats stats_;
   Wakeup update_;

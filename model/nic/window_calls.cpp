@@ -33,7 +33,8 @@ WindowCalls::WindowCalls(const sc_core::sc_module_name& name, SimContext& contex
       windows_(windows),
       payloads_(payloads),
       observers_(observers),
-      execute_(*this, "execute", [this] { run(); }) {
+      execute_(*this, "execute", [this] { run(); }),
+      answer_(*this, "answer", [this] { tell_delayed(); }) {
   context.stats().add(path(), stats_);
   context.stats().add(path(), windows.stats());
   windows_.on_expired([this] { reap(); });
@@ -86,7 +87,7 @@ void WindowCalls::perform(const Descriptor& call, Pid pid, const Done& done) {
       answer(done, post_buffer(window.slot, call, pid));
       return;
     case Opcode::inc_epoch:
-      answer(done, inc_epoch(window.slot));
+      inc_epoch(window.slot, done);
       return;
     case Opcode::get_epoch:
       answer(done, {Status::ok, windows_.completed_epochs(window.slot)});
@@ -158,15 +159,16 @@ CallAnswer WindowCalls::post_buffer(SlotId slot, const Descriptor& call, Pid pid
   return {posted.status, 0};
 }
 
-CallAnswer WindowCalls::inc_epoch(SlotId slot) {
+void WindowCalls::inc_epoch(SlotId slot, const Done& done) {
   BufferId retired;
   Epoch epoch;
   const Status status = windows_.inc_epoch(slot, retired, epoch);
-  if (status == Status::ok) {
-    observers_.tell([&](NicObserver& observer) { observer.epoch_retired(node_, slot, retired, epoch, true, now()); });
-    counters->flush_completions(now());
+  if (status != Status::ok) {
+    answer(done, {status, 0});
+    return;
   }
-  return {status, 0};
+  observers_.tell([&](NicObserver& observer) { observer.epoch_retired(node_, slot, retired, epoch, true, now()); });
+  answer_behind_completions(done);
 }
 
 CallAnswer WindowCalls::get_buf_ptrs(SlotId slot, const Descriptor& call) {
@@ -193,17 +195,16 @@ void WindowCalls::write_list(PhysicalAddress to, const std::vector<WindowStore::
 void WindowCalls::close(SlotId slot, const Descriptor& call, Pid pid, const Done& done) {
   std::vector<BufferId> returned;
   windows_.begin_close(slot, returned, [this, slot, pid, mailbox = call.mailbox, done] {
-    // Drained: the table forgets the mailbox, then the slot may be used again. Completions of the drained epochs enter
-    // the posted channel before the answer does.
+    // Drained: the table forgets the mailbox, then the slot may be used again. Completions of the drained epochs are
+    // written before the answer is.
     TableCommand erase;
     erase.operation = TableOperation::erase;
     erase.pid = pid;
     erase.mailbox = mailbox;
     table->command(erase, current_cycle(), [this, slot, done](const TableAnswer& table_answer) {
       RVMA_ASSERT(table_answer.status == TableStatus::ok, "an open window's mailbox is in the table");
-      counters->flush_completions(now());
       windows_.release_window(slot);
-      answer(done, {});
+      answer_behind_completions(done);
     });
   });
   observers_.tell([&](NicObserver& observer) { observer.window_closed(node_, slot, returned, now()); });
@@ -231,6 +232,21 @@ void WindowCalls::reap() {
 void WindowCalls::answer(const Done& done, const CallAnswer& what) {
   if (what.status != Status::ok) ++stats_.failed;
   done(what);
+}
+
+void WindowCalls::answer_behind_completions(const Done& done) {
+  const Time behind = counters->flush_completions(now());
+  if (behind <= now() && delayed_.empty()) {
+    answer(done, {});
+    return;
+  }
+  delayed_.push({behind, done});
+  answer_.at(delayed_.front().at);
+}
+
+void WindowCalls::tell_delayed() {
+  while (!delayed_.empty() && delayed_.front().at <= now()) answer(delayed_.pop().done, {});
+  if (!delayed_.empty()) answer_.at(delayed_.front().at);
 }
 
 void WindowCalls::dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) {}

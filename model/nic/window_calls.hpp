@@ -40,8 +40,12 @@ struct WindowCallsStats {
 /// get_buf_ptrs writes its list to the descriptor's `completion`, physically contiguous: for each epoch, newest first,
 /// three 8-byte little-endian words (head, length, epoch); in the posted channel before the call is answered.
 ///
+/// inc_epoch and close_window are answered no earlier than the completion words that they (and what came before) made
+/// due start on their way, so a host that has the answer finds the words written.
+///
 /// Registers WindowStore's statistics with its own. Calls that need the table take its command's time; the others take
-/// none here (nic.command.latency covers them). A window is found by the driver's handle without a table access.
+/// none of their own here (nic.command.latency covers them). A window is found by the driver's handle without a table
+/// access.
 class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
  public:
   sc_core::sc_port<TableCommandIf> table;
@@ -70,18 +74,26 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
     Done done;
   };
 
+  struct Delayed {
+    Time at;
+    Done done;
+  };
+
   void run();
+  void tell_delayed();
   void perform(const Descriptor& call, Pid pid, const Done& done);
   void open(const Descriptor& call, Pid pid, const Done& done);
   void opened(const Descriptor& call, Pid pid, SlotId slot, BufferId buffer, const TableAnswer& table_answer,
               const Done& done);
   CallAnswer post_buffer(SlotId slot, const Descriptor& call, Pid pid);
-  CallAnswer inc_epoch(SlotId slot);
+  void inc_epoch(SlotId slot, const Done& done);
   CallAnswer get_buf_ptrs(SlotId slot, const Descriptor& call);
   void close(SlotId slot, const Descriptor& call, Pid pid, const Done& done);
   void write_list(PhysicalAddress to, const std::vector<WindowStore::CompletedBuffer>& list);
   void reap();
   void answer(const Done& done, const CallAnswer& what);
+  /// Answers `ok` behind all completion words that are due.
+  void answer_behind_completions(const Done& done);
 
   NodeId node_;
   WindowStore& windows_;
@@ -89,8 +101,10 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   const ObserverList& observers_;
   FifoRing<Pending> pending_;                  ///< handed over ahead of their cycle
   std::vector<WindowStore::Expired> expired_;  ///< scratch
+  FifoRing<Delayed> delayed_;                  ///< answers that wait for completion words
   WindowCallsStats stats_;
   Wakeup execute_;
+  Wakeup answer_;
 };
 
 }  // namespace rvma

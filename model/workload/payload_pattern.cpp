@@ -7,52 +7,44 @@
 namespace rvma {
 namespace {
 
-constexpr std::size_t kRow = 256;
-/// 7 * kInverseOf7 = 1 (mod 256).
-constexpr unsigned kInverseOf7 = 183;
-static_assert(7 * kInverseOf7 % 256 == 1);
+/// In i the formula repeats after 256 rows of 256 bytes, and a seed only says where in that period a message begins.
+constexpr std::size_t kPeriod = 256 * 256;
 
-/// Within a row of 256 bytes i/256 is constant, so the row is the sequence 7*j mod 256 begun at some place. Two periods
-/// of that sequence make every such row one contiguous copy.
-constexpr std::array<std::uint8_t, 2 * kRow> make_sequence() {
-  std::array<std::uint8_t, 2 * kRow> sequence{};
-  for (std::size_t j = 0; j < sequence.size(); ++j) sequence[j] = static_cast<std::uint8_t>(7 * j);
-  return sequence;
-}
-constexpr std::array<std::uint8_t, 2 * kRow> kSequence = make_sequence();
-
-/// Calls visit(expected, done, length) for each piece of a row; stops when it returns false.
-template <class Visit>
-void for_each_row(std::size_t bytes, std::uint64_t seed, std::uint64_t from, Visit visit) {
-  std::size_t done = 0;
-  while (done < bytes) {
-    const std::uint64_t index = from + done;
-    const std::size_t length = std::min<std::size_t>(bytes - done, kRow - index % kRow);
-    const std::size_t start = pattern_byte(seed, index) * kInverseOf7 % kRow;
-    if (!visit(kSequence.data() + start, done, length)) return;
-    done += length;
-  }
+const std::array<std::uint8_t, kPeriod>& period() {
+  static const std::array<std::uint8_t, kPeriod> bytes = [] {
+    std::array<std::uint8_t, kPeriod> all{};
+    for (std::size_t i = 0; i < kPeriod; ++i) all[i] = pattern_byte(0, i);
+    return all;
+  }();
+  return bytes;
 }
 
 }  // namespace
 
+PatternPiece pattern_piece(std::uint64_t seed, std::uint64_t from, std::uint64_t bytes) {
+  const std::size_t place = static_cast<std::size_t>((seed * 131 * 256 + from) % kPeriod);
+  return {period().data() + place, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kPeriod - place))};
+}
+
 void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t seed, std::uint64_t from) {
-  for_each_row(bytes, seed, from, [&](const std::uint8_t* expected, std::size_t done, std::size_t length) {
-    std::memcpy(to + done, expected, length);
-    return true;
-  });
+  for (std::size_t done = 0; done < bytes;) {
+    const PatternPiece piece = pattern_piece(seed, from + done, bytes - done);
+    std::memcpy(to + done, piece.data, piece.bytes);
+    done += piece.bytes;
+  }
 }
 
 std::size_t matching_pattern_bytes(const std::uint8_t* data, std::size_t bytes, std::uint64_t seed,
                                    std::uint64_t from) {
-  std::size_t matching = bytes;
-  for_each_row(bytes, seed, from, [&](const std::uint8_t* expected, std::size_t done, std::size_t length) {
-    if (std::memcmp(data + done, expected, length) == 0) return true;
-    const auto* mismatch = std::mismatch(expected, expected + length, data + done).first;
-    matching = done + static_cast<std::size_t>(mismatch - expected);
-    return false;
-  });
-  return matching;
+  for (std::size_t done = 0; done < bytes;) {
+    const PatternPiece piece = pattern_piece(seed, from + done, bytes - done);
+    if (std::memcmp(data + done, piece.data, piece.bytes) != 0) {
+      const auto* mismatch = std::mismatch(piece.data, piece.data + piece.bytes, data + done).first;
+      return done + static_cast<std::size_t>(mismatch - piece.data);
+    }
+    done += piece.bytes;
+  }
+  return bytes;
 }
 
 }  // namespace rvma

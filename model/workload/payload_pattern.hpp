@@ -13,6 +13,13 @@ constexpr std::uint8_t pattern_byte(std::uint64_t seed, std::uint64_t index) {
   return static_cast<std::uint8_t>(seed * 131 + index * 7 + index / 256);
 }
 
+/// The longest piece, at most `bytes`, of the message of `seed` from byte `from` on that lies in one place in memory.
+struct PatternPiece {
+  const std::uint8_t* data;
+  std::size_t bytes;
+};
+PatternPiece pattern_piece(std::uint64_t seed, std::uint64_t from, std::uint64_t bytes);
+
 /// Writes bytes [from, from + bytes) of the message of `seed` to `to`.
 void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t seed, std::uint64_t from);
 

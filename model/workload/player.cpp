@@ -1,7 +1,6 @@
 #include "workload/player.hpp"
 
 #include <algorithm>
-#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <deque>
 #include <systemc>
@@ -355,12 +354,10 @@ class RankPlayer {
   }
 
   void fill(VirtualAddress head, std::uint64_t size, std::uint64_t seed) {
-    std::array<std::uint8_t, 4096> chunk;
     for (std::uint64_t done = 0; done < size;) {
-      const std::uint64_t bytes = std::min<std::uint64_t>(chunk.size(), size - done);
-      fill_pattern(chunk.data(), bytes, seed, done);
-      driver_.space().write(VirtualAddress{head.value() + done}, chunk.data(), bytes);
-      done += bytes;
+      const PatternPiece piece = pattern_piece(seed, done, size - done);
+      driver_.space().write(VirtualAddress{head.value() + done}, piece.data, piece.bytes);
+      done += piece.bytes;
     }
   }
 

@@ -217,10 +217,12 @@ TEST(CounterUnit, FlushHandsOverBeforeItReturns) {
   BufferId retired;
   Epoch epoch;
   ASSERT_EQ(bench.store.inc_epoch(bench.slot, retired, epoch), Status::ok);
-  bench.unit.flush_completions(bench.unit.now());
+  const Time behind = bench.unit.flush_completions(bench.unit.now());
   ASSERT_EQ(bench.log, (std::vector<Record>{{"complete 0", 50, 51 + kLatency}}));
   bench.run_ns(100);
   EXPECT_EQ(bench.log.size(), 1U) << "told once";
+  EXPECT_EQ(behind, Time::from_ns(51 + kLatency + 2)) << "the word starts after the completion writer's 2 cycles";
+  EXPECT_EQ(bench.unit.flush_completions(bench.unit.now()), bench.unit.now()) << "nothing on its way";
 }
 
 }  // namespace

@@ -56,12 +56,12 @@ struct FakeDma : DmaIf {
 };
 
 struct FakeCounters : CompletionFlushIf {
-  void flush_completions(Time) override {
-    ++flushes;
+  Time flush_completions(Time at) override {
     store->take_completions(completions);
+    return at + behind;
   }
   WindowStore* store = nullptr;
-  int flushes = 0;
+  Time behind;
   std::vector<Completion> completions;
 };
 
@@ -266,6 +266,27 @@ TEST(WindowCalls, CloseIsAnsweredWhenBoundMessagesHaveEnded) {
   EXPECT_EQ(bench.status(Bench::call(Opcode::init_window)), Status::ok);
   bench.status(Bench::call(Opcode::get_epoch));
   EXPECT_EQ(bench.answer->value, 0U);
+}
+
+TEST(WindowCalls, AnswersStandBehindCompletionWords) {
+  Bench bench;
+  bench.counters.behind = Time::from_ns(9);
+  bench.status(Bench::call(Opcode::init_window));
+  bench.status(Bench::call(Opcode::post_buffer));
+  EXPECT_FALSE(bench.execute(Bench::call(Opcode::inc_epoch)));
+  EXPECT_EQ(bench.counters.completions.size(), 1U);
+  sc_core::sc_start(SimContext::to_sc(Time::from_ps(8'999)));
+  EXPECT_FALSE(bench.answer);
+  sc_core::sc_start(SimContext::to_sc(Time::from_ps(2)));
+  ASSERT_TRUE(bench.answer);
+  EXPECT_EQ(bench.answer->status, Status::ok);
+
+  EXPECT_FALSE(bench.execute(Bench::call(Opcode::close_window)));
+  bench.table.answer();
+  sc_core::sc_start(SimContext::to_sc(Time::from_ps(8'999)));
+  EXPECT_FALSE(bench.answer);
+  sc_core::sc_start(SimContext::to_sc(Time::from_ps(2)));
+  EXPECT_TRUE(bench.answer);
 }
 
 TEST(WindowCalls, OneTimeWindowLeavesTheTableByItself) {
