@@ -54,6 +54,7 @@ void Core::pause(Time time) {
 void Core::spend_issue() {
   ++stats_.calls;
   stats_.issue_ns += issue_;
+  stats_.issue.occupy(issue_, 1);
   pause(issue_);
 }
 

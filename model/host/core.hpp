@@ -30,9 +30,11 @@ struct CoreStats {
   TimeSum burned_ns{"time spent polling or handling interrupts and wake-ups: core time lost to waiting"};
   TimeSum asleep_ns{"time spent in mwait or blocked on an interrupt: core time free for others"};
   TimeSum compute_ns{"time spent in compute"};
+  Utilisation issue{WorkKind::operations, "calls that the core issues, back to back"};
   BOOST_DESCRIBE_CLASS(CoreStats, (),
-                       (calls, mmio_writes, polls, wakeups, interrupts, issue_ns, burned_ns, asleep_ns, compute_ns), (),
-                       ())
+                       (calls, mmio_writes, polls, wakeups, interrupts, issue_ns, burned_ns, asleep_ns, compute_ns,
+                        issue),
+                       (), ())
 };
 
 /// One core; `program` runs in its thread once the simulation starts. All functions below are for that thread.

@@ -32,10 +32,18 @@ std::string ended_text(const RunTotals& totals) {
 
 void print_latency(std::ostream& out, const char* label, const Histogram& histogram) {
   if (histogram.count() == 0) return;
-  out << fmt::format("  {:<18} min {}  mean {}  p50 {}  p99 {}  p99.9 {}  max {} ns  ({} samples)\n", label,
+  out << fmt::format("  {:<17}{:>9}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}\n", label, histogram.count(),
                      to_ns_string(histogram.min()), to_ns_string(histogram.mean()),
                      to_ns_string(histogram.quantile(500)), to_ns_string(histogram.quantile(990)),
-                     to_ns_string(histogram.quantile(999)), to_ns_string(histogram.max()), histogram.count());
+                     to_ns_string(histogram.quantile(999)), to_ns_string(histogram.max()));
+}
+
+void print_latencies(std::ostream& out, const RunRecorder& recorder) {
+  if (recorder.put_to_completion().count() + recorder.put_to_ack().count() == 0) return;
+  out << fmt::format("{:<19}{:>9}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}\n", "Latency (ns)", "samples", "min", "mean",
+                     "p50", "p99", "p99.9", "max");
+  print_latency(out, "put to completion", recorder.put_to_completion());
+  print_latency(out, "put to ack", recorder.put_to_ack());
 }
 
 void print_breakdown(std::ostream& out, const StageBreakdown& breakdown) {
@@ -64,7 +72,7 @@ void print_limits(std::ostream& out, const RunReport& report) {
     if (kinds.size() > kLimitsShown) break;
     const bool bits = limit.work_kind == WorkKind::bits;
     const std::uint64_t scale = bits ? 1000 : kMillion;
-    out << fmt::format("  {:<40} {:>10} of {:>10} {} {} {:>5} %\n", limit.unit,
+    out << fmt::format("  {:<36} {:>8} of {:>8} {} {} {:>5} %\n", limit.unit,
                        rate_text(limit.work, scale, limit.elapsed, 1), rate_text(limit.work, scale, limit.busy, 1),
                        bits ? "Gb/s" : "M/s ", bar(limit.share_ppm()), percent_text(limit.share_ppm()));
   }
@@ -125,9 +133,7 @@ void print_summary(std::ostream& out, const RunReport& report) {
       "Rate{}: goodput {} Gb/s (steady {}), on the wire {} Gb/s, {} M messages/s\n",
       recorder.has_marks() ? " in the measured region" : "", gbps_text(region.payload_bytes, region.duration()), steady,
       gbps_text(region.wire_bytes, region.duration()), rate_text(region.messages, kMillion, region.duration()));
-  if (recorder.put_to_completion().count() + recorder.put_to_ack().count() > 0) out << "Latency\n";
-  print_latency(out, "put to completion", recorder.put_to_completion());
-  print_latency(out, "put to ack", recorder.put_to_ack());
+  print_latencies(out, recorder);
   print_breakdown(out, recorder.breakdown());
   print_limits(out, report);
   print_cores(out, report);

@@ -61,7 +61,8 @@ class Barrier {
   void arrive(Core& core) {
     ++arrived_;
     if (release_if_complete()) return;
-    core.block_on(release_);
+    // A rank that comes back at once must not be woken by the release of the barrier before.
+    for (const std::uint64_t meeting = meetings_; meetings_ == meeting;) core.block_on(release_);
   }
   void leave() {
     --running_;
@@ -72,12 +73,14 @@ class Barrier {
   bool release_if_complete() {
     if (arrived_ < running_) return false;
     arrived_ = 0;
+    ++meetings_;
     release_.notify(sc_core::SC_ZERO_TIME);
     return true;
   }
 
   std::uint32_t running_;
   std::uint32_t arrived_ = 0;
+  std::uint64_t meetings_ = 0;  ///< that have taken place
   sc_core::sc_event release_;
 };
 

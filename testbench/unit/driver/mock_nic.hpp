@@ -30,8 +30,8 @@ class MockNic : public Component {
  public:
   tlm_utils::simple_target_socket<MockNic> mmio;
 
-  MockNic(SimContext& sim, Memory& host_memory, const NicConfig& nic)
-      : Component("nic", sim, nic.clock),
+  MockNic(const sc_core::sc_module_name& name, SimContext& sim, Memory& host_memory, const NicConfig& nic)
+      : Component(name, sim, nic.clock),
         mmio("mmio"),
         memory(host_memory),
         config(nic),
@@ -176,7 +176,7 @@ struct Host {
         frames(host_config.page, 1),
         core("core", context, host_config.core, Pid{pid}, memory),
         space(memory, frames),
-        nic(context, memory, config),
+        nic("nic", context, memory, config),
         driver(RankId{9}, core, space, frames, config, &log) {
     core.mmio.bind(nic.mmio);
     nic.core = &core;

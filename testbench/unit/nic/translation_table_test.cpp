@@ -634,6 +634,34 @@ TEST(TableFaults, FoundByLookupReportedOnceThenCleared) {
   EXPECT_EQ(table.run(command_of(TableOperation::insert, key_of(1), 6)).first.status, TableStatus::ok);
 }
 
+TEST(TableFaults, WhatIsWrittenOverTheBadEntryIsNotCleared) {
+  // The update writes in its cycle 4, whenever the lookup on its way read the bad word of copy A.
+  for (std::uint32_t latency = 1; latency <= 3; ++latency) {
+    for (int offset = 0; offset <= 5; ++offset) {
+      SCOPED_TRACE("latency " + std::to_string(latency) + ", lookup in cycle " + std::to_string(offset));
+      TableShape shape = small_shape();
+      shape.latency = latency;
+      Clocked table{shape};
+      table.reset();
+      table.run(command_of(TableOperation::insert, key_of(1), 5));
+      table.table.corrupt(TableCopy::a, place_of(table.table, key_of(1)), 3);
+      int reports = 0;
+      for (int cycle = 0; cycle < 15; ++cycle) {
+        TableInputs in;
+        in.lookup_valid = cycle == offset;
+        in.lookup_key = key_of(1);
+        in.command_valid = cycle == 0;
+        in.command = command_of(TableOperation::update, key_of(1), 6);
+        const TableOutputs out = table.table.step(in);
+        reports += out.lookup_fault.valid ? 1 : 0;
+        EXPECT_EQ(out.command_ready, cycle == 0 || cycle >= 5) << cycle;
+      }
+      EXPECT_EQ(reports, offset <= 4 ? 1 : 0);
+      EXPECT_EQ(table.table.lookup(key_of(1)).slot, SlotId{6});
+    }
+  }
+}
+
 TEST(TableFaults, FoundByCommandReportedOnceThenCleared) {
   Clocked table{small_shape()};
   table.reset();

@@ -281,7 +281,9 @@ TEST(WindowCalls, AnswersStandBehindCompletionWords) {
   ASSERT_TRUE(bench.answer);
   EXPECT_EQ(bench.answer->status, Status::ok);
 
+  sc_core::sc_start(SimContext::to_sc(Time::from_ps(999)));  // an edge: calls execute at once
   EXPECT_FALSE(bench.execute(Bench::call(Opcode::close_window)));
+  ASSERT_EQ(bench.table.waiting.size(), 1U);
   bench.table.answer();
   sc_core::sc_start(SimContext::to_sc(Time::from_ps(8'999)));
   EXPECT_FALSE(bench.answer);

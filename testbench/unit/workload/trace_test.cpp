@@ -516,9 +516,6 @@ TEST_F(TraceFile, TruncatedOrDamaged) {
   expect_refused(path, "damaged gzip", path);
   path = write("garbage.gz", gz + "garbage");
   expect_refused(path, "damaged gzip", path);
-  bad = zst;
-  bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 0x55);
-  bad[bad.size() / 2 + 1] = static_cast<char>(bad[bad.size() / 2 + 1] ^ 0x55);
   path = write("empty.gz", gzip(""));
   expect_refused(path, "empty", path);
 }

@@ -1,0 +1,897 @@
+"""Tests of the program `rvma` from outside: command line, exit status, results.
+
+Environment: RVMA names the program, RVMA_SOURCE the project's root.
+"""
+
+import bz2
+import csv
+import gzip
+import json
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+import zlib
+
+RVMA = os.environ.get("RVMA", "build/bin/rvma")
+SOURCE = pathlib.Path(os.environ.get("RVMA_SOURCE", "."))
+
+
+def payload(seed, size):
+    """The payload formula of the trace format."""
+    return bytes((seed * 131 + i * 7 + i // 256) % 256 for i in range(size))
+
+
+def crc(data):
+    return f"{zlib.crc32(data):08x}"
+
+
+class Result:
+    """A finished run: status, output, and what it wrote to --out."""
+
+    def __init__(self, process, out):
+        self.status = process.returncode
+        self.stdout = process.stdout.decode()
+        self.stderr = process.stderr.decode()
+        self.out = pathlib.Path(out) if out else None
+
+    def stats(self):
+        return json.loads((self.out / "stats.json").read_text())
+
+    def rows(self, name):
+        with open(self.out / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+
+class SystemTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.tmp = pathlib.Path(directory.name)
+        self.runs = 0
+
+    def rvma(self, *arguments, stdin=b"", out=None, timeout=240):
+        process = subprocess.run([RVMA, *map(str, arguments)], input=stdin, capture_output=True, timeout=timeout)
+        return Result(process, out)
+
+    def run_text(self, text, *arguments, status=0, check=True):
+        """Runs a trace given as text, with --out and (by default) --check; expects the exit status."""
+        self.runs += 1
+        trace = self.tmp / f"t{self.runs}.trace"
+        trace.write_text(text)
+        return self.run_file(trace, *arguments, status=status, check=check)
+
+    def run_file(self, trace, *arguments, status=0, check=True):
+        self.runs += 1
+        out = self.tmp / f"out{self.runs}"
+        checks = ["--check"] if check else []
+        result = self.rvma("run", trace, "--out", out, *checks, *arguments, out=out)
+        self.assertEqual(result.status, status, result.stderr + result.stdout)
+        return result
+
+    def generate(self, *arguments):
+        self.runs += 1
+        trace = self.tmp / f"g{self.runs}.trace"
+        result = self.rvma("gen", *arguments, "--output", trace)
+        self.assertEqual(result.status, 0, result.stderr)
+        return trace
+
+
+PUT_ONCE = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0xbeef threshold={size}
+  post_buffer w as=b size={size}
+  barrier
+  wait b
+rank 0
+  barrier
+  put as=p rank=1 mailbox=0xbeef size={size}
+  wait p
+"""
+
+
+class AnyOrder(SystemTest):
+    """Right bytes, one completion an epoch, in epoch order, whatever the order of arrival."""
+
+    INTERLEAVED = """rvma-trace 1
+ranks 3
+rank 2
+  init_window w mailbox=0x10 threshold=64KiB placement=steered
+  repeat 4
+    post_buffer w as=b size=64KiB
+  end
+  barrier
+  wait b.0 b.1 b.2 b.3
+rank 0
+  barrier
+  repeat 4
+    put rank=2 mailbox=0x10 size=32KiB offset=0 seed=5
+  end
+  wait all
+rank 1
+  barrier
+  repeat 4
+    put rank=2 mailbox=0x10 size=32KiB offset=32KiB seed=9
+  end
+  wait all
+"""
+
+    def check_epochs(self, result, epochs):
+        rows = result.rows("completions.csv")
+        self.assertEqual([int(row["epoch"]) for row in rows], list(range(epochs)))
+        times = [float(row["time_ns"]) for row in rows]
+        self.assertEqual(times, sorted(times))
+        return rows
+
+    def test_full_reverse_order_interleaved_into_several_buffers(self):
+        result = self.run_text(self.INTERLEAVED, "--set", "fabric.faults.reverse=64", "--set", "nic.mtu=1KiB")
+        rows = self.check_epochs(result, 4)
+        for row in rows:
+            self.assertEqual(int(row["length"]), 65536)
+        stats = result.stats()
+        self.assertGreater(stats["totals"]["packets"]["out_of_order"], 100)
+        self.assertEqual(stats["totals"]["completions"], 4)
+        self.assertTrue(stats["check"]["passed"])
+
+    def test_one_message_reversed_whole(self):
+        text = PUT_ONCE.format(size="64KiB")
+        result = self.run_text(text, "--set", "fabric.faults.reverse=16")
+        self.assertEqual(result.rows("completions.csv")[0]["crc32"], crc(payload(0, 65536)))
+        # 16 packets in reverse: all but the first arrival come before one that was sent earlier.
+        self.assertGreaterEqual(result.stats()["totals"]["packets"]["out_of_order"], 15)
+
+    def test_two_half_puts_overlapping_in_time(self):
+        """The second put's first packet comes before the first one's last data: all data before the completion."""
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=32KiB
+  post_buffer w as=b size=32KiB
+  barrier
+  wait b
+rank 0
+  barrier
+  put rank=1 mailbox=1 size=16KiB seed=1
+  put rank=1 mailbox=1 size=16KiB offset=16KiB seed=2
+  wait all
+"""
+        expected = crc(payload(1, 16384) + payload(2, 16384))
+        for arguments in (["--set", "fabric.faults.reverse=8"], ["--set", "fabric.faults.jitter=5us"]):
+            for seed in range(5):
+                with self.subTest(arguments=arguments, seed=seed):
+                    result = self.run_text(text, *arguments, "--seed", seed)
+                    rows = self.check_epochs(result, 1)
+                    self.assertEqual(rows[0]["crc32"], expected)
+
+    def test_random_traffic_with_jitter_and_reversal(self):
+        base = random.randrange(1 << 32)
+        for seed in range(base, base + 12):
+            chance = random.Random(seed)
+            trace = self.generate("random", "--ranks", chance.randint(2, 6), "--count", 30, "--size",
+                                  chance.randint(1, 40000), "--seed", seed)
+            arguments = ["--seed", seed, "--set", f"fabric.faults.jitter={chance.choice([0, 300, 50000])}ns", "--set",
+                         f"fabric.faults.reverse={chance.choice([0, 3, 64])}", "--set",
+                         f"nic.mtu={chance.choice(['64B', '256B', '4KiB'])}"]
+            with self.subTest(seed=seed, arguments=arguments):
+                result = self.run_file(trace, *arguments)
+                self.assertEqual(result.stats()["totals"]["ended"]["ok"], result.stats()["totals"]["puts"])
+
+    def test_overshoot_of_ops_completes_once_with_all_that_was_bound(self):
+        text = """rvma-trace 1
+ranks 3
+rank 0
+  init_window w mailbox=1 threshold=2op placement=managed
+  post_buffer w as=a size=64KiB
+  post_buffer w as=b size=64KiB
+  barrier
+  wait a b
+rank 1
+  barrier
+  put rank=0 mailbox=1 size=20000
+  put rank=0 mailbox=1 size=10
+  wait all
+rank 2
+  barrier
+  put rank=0 mailbox=1 size=20001
+  put rank=0 mailbox=1 size=0
+  wait all
+"""
+        for seed in range(4):
+            result = self.run_text(text, "--seed", seed, "--set", "fabric.faults.jitter=3us")
+            rows = self.check_epochs(result, 2)
+            self.assertEqual(sum(int(row["length"]) for row in rows), 20000 + 10 + 20001)
+
+
+class BadInput(SystemTest):
+    """Exit status 2 with a place; nothing crashes."""
+
+    def expect_error(self, result, *parts):
+        self.assertEqual(result.status, 2, result.stderr + result.stdout)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+
+    def test_traces(self):
+        cases = [
+            ("", ":1:1: error:"),
+            ("\x7fELF\x00\x01", ":1:1: error:"),
+            ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n", ":1:1: error:"),
+            ("rvma-trace 2\nranks 1\n", ":1:"),
+            ("rvma-trace 1\nranks 0\n", ":2:"),
+            ("rvma-trace 1\nranks 2\nrank 2\n", ":3:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  putt rank=0 mailbox=1 size=1\n", ":4:3: error:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  put rank=0 mailbox=1\n", ":4:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  put rank=0 mailbox=1 size=1 size=2\n", ":4:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  wait nobody\n", ":4:8: error:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  repeat 3\n  compute 1us\n", "error:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  compute 17\n", ":4:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  put rank=0 mailbox=0x1ffffffffffffffff size=1\n", ":4:"),
+        ]
+        for text, place in cases:
+            with self.subTest(text=text[:40]):
+                trace = self.tmp / "bad.trace"
+                trace.write_bytes(text.encode())
+                result = self.rvma("run", trace)
+                self.expect_error(result, place, "bad.trace")
+
+    def test_nearest_name_is_offered(self):
+        trace = self.tmp / "bad.trace"
+        trace.write_text("rvma-trace 1\nranks 1\nrank 0\n  putt rank=0 mailbox=1 size=1\n")
+        self.expect_error(self.rvma("run", trace), "put")
+        self.expect_error(self.rvma("run", trace, "--set", "nic.table.rowz=4"), "rvma: error: --set nic.table.rowz",
+                          "nic.table.rows")
+
+    def test_many_errors_are_cut_at_twenty(self):
+        trace = self.tmp / "bad.trace"
+        trace.write_text("rvma-trace 1\nranks 1\nrank 0\n" + "  frobnicate\n" * 50)
+        result = self.rvma("run", trace)
+        self.expect_error(result)
+        self.assertEqual(result.stderr.count(": error:"), 20)
+        self.assertIn("30 more", result.stderr)
+
+    def test_command_lines(self):
+        trace = self.tmp / "good.trace"
+        trace.write_text(PUT_ONCE.format(size=64))
+        cases = [
+            ([], "usage"), (["frob"], "frob"), (["run"], "no trace"), (["run", trace, "--frob"], "--frob"),
+            (["run", trace, trace], "too many"), (["run", trace, "--seed", "-1"], "--seed"),
+            (["run", trace, "--limit", "10"], "--limit"), (["run", trace, "--table", "rtl"], "--table"),
+            (["run", trace, "--set", "nic.mtu"], "--set"), (["run", trace, "--set", "nic.mtu=1s"], "--set nic.mtu"),
+            (["run", trace, "--set", "nic.mtu=1B"], "--set nic.mtu"), (["run", trace, "--set", "nic.mtu=-4"], "--set nic.mtu"),
+            (["run", trace, "--set", "nic.clock=nan"], "--set nic.clock"),
+            (["run", self.tmp / "none.trace"], "none.trace"), (["run", trace, "--config", self.tmp / "none.json"], "none.json"),
+            (["gen"], "usage"), (["gen", "streem"], "stream"), (["gen", "stream", "--size", "-1"], "--size"),
+            (["run", trace, "--out", trace], "good.trace"),
+        ]
+        for arguments, part in cases:
+            with self.subTest(arguments=arguments):
+                self.expect_error(self.rvma(*arguments), part)
+
+    def test_configuration_files_name_line_and_column(self):
+        trace = self.tmp / "good.trace"
+        trace.write_text(PUT_ONCE.format(size=64))
+        cases = [
+            ('{\n  "nic": {\n    "mtv": "4KiB"\n  }\n}\n', ":3:5: error:"), ('{"nic": 3}', ":1:"), ("{", ":1:"), ("", ":1:1"),
+            ('{\n "host": {"page": "4XB"}}', ":2:"), ('{"nic": {"mtu": 1e99}}', ":1:"), ("[" * 100000, ":1:"),
+        ]
+        for text, place in cases:
+            with self.subTest(text=text[:40]):
+                config = self.tmp / "c.json"
+                config.write_text(text)
+                self.expect_error(self.rvma("run", trace, "--config", config), "c.json" + place)
+
+    def test_a_machine_too_small_names_both_numbers(self):
+        trace = self.generate("incast", "--ranks", 20, "--count", 1)
+        self.expect_error(self.rvma("run", trace), "16", "20")
+        self.assertEqual(self.rvma("run", trace, "--set", "fabric.star.ports=20").status, 0)
+        trace = self.generate("incast", "--ranks", 3, "--count", 1)
+        self.expect_error(self.rvma("run", trace, "--set", "fabric.topology=p2p"), "2", "3")
+
+    def test_forms_of_traces(self):
+        text = PUT_ONCE.format(size=64).encode()
+        forms = {"lf": text, "crlf": text.replace(b"\n", b"\r\n"), "no-newline": text.rstrip(b"\n"),
+                 "gz": gzip.compress(text), "zst": subprocess.run(["zstd", "-c"], input=text, capture_output=True).stdout}
+        for name, data in forms.items():
+            with self.subTest(form=name):
+                trace = self.tmp / name
+                trace.write_bytes(data)
+                self.assertEqual(self.rvma("run", trace, "--check").status, 0)
+                self.assertEqual(self.rvma("run", "-", "--check", stdin=data).status, 0)
+        for name in ("gz", "zst"):
+            with self.subTest(truncated=name):
+                trace = self.tmp / "cut"
+                trace.write_bytes(forms[name][: len(forms[name]) // 2])
+                self.expect_error(self.rvma("run", trace), ":1:1: error:")
+        trace = self.tmp / "bz"
+        trace.write_bytes(bz2.compress(text))
+        self.expect_error(self.rvma("run", trace), ":1:1: error:")
+
+
+class Calls(SystemTest):
+    """The calls of the driver, through traces."""
+
+    def call_rows(self, result):
+        return [(row["op"], row["window"], row["status"], row["value"]) for row in result.rows("calls.csv")]
+
+    def test_epochs_history_and_inc_epoch(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=100
+  post_buffer w as=a size=100
+  post_buffer w as=b size=100
+  post_buffer w as=c size=100
+  barrier
+  wait a
+  barrier
+  barrier
+  inc_epoch w
+  wait b
+  get_epoch w
+  get_buf_ptrs w n=2
+  get_buf_ptrs w n=3
+  inc_epoch w
+  get_epoch w
+  inc_epoch w
+rank 1
+  barrier
+  put rank=0 mailbox=1 size=100
+  wait all
+  barrier
+  put rank=0 mailbox=1 size=40
+  wait all
+  barrier
+"""
+        result = self.run_text(text)
+        self.assertEqual(self.call_rows(result), [
+            ("init_window", "w", "ok", ""), ("inc_epoch", "w", "ok", ""), ("get_epoch", "w", "ok", "2"),
+            ("get_buf_ptrs", "w", "ok", "1:40 0:100"), ("get_buf_ptrs", "w", "history", ""), ("inc_epoch", "w", "ok", ""),
+            ("get_epoch", "w", "ok", "3"), ("inc_epoch", "w", "no_buffer", "")])
+        lengths = [int(row["length"]) for row in result.rows("completions.csv")]
+        self.assertEqual(lengths, [100, 40, 0])
+
+    def test_close_returns_buffers_and_reopens(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=100
+  post_buffer w as=a size=100
+  post_buffer w as=b size=100
+  barrier
+  barrier
+  close_window w
+  wait a b
+  get_epoch w
+  close_window w
+  barrier
+  barrier
+  init_window again mailbox=1 threshold=8
+  post_buffer again as=c size=8
+  barrier
+  wait c
+rank 1
+  barrier
+  put as=half rank=0 mailbox=1 size=50
+  wait half
+  barrier
+  barrier
+  put as=late rank=0 mailbox=1 size=8
+  wait late
+  barrier
+  barrier
+  put as=fresh rank=0 mailbox=1 size=8
+  wait fresh
+"""
+        result = self.run_text(text)
+        self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["ok", "closed", "ok"])
+        self.assertEqual([row["buffer"] for row in result.rows("completions.csv")], ["c"])
+        self.assertEqual([status for _, _, status, _ in self.call_rows(result)],
+                         ["ok", "ok", "closed", "closed", "ok"])
+
+    def test_one_time_window_closes_itself(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  post_one_time_buffer mailbox=7 size=64 as=a
+  barrier
+  wait a
+  barrier
+  post_one_time_buffer mailbox=7 size=64 as=b
+  barrier
+  wait b
+rank 1
+  barrier
+  put rank=0 mailbox=7 size=64 as=one
+  put rank=0 mailbox=7 size=64 as=two
+  wait one two
+  barrier
+  barrier
+  put rank=0 mailbox=7 size=64 as=three
+  wait three
+"""
+        result = self.run_text(text)
+        by_name = {row["name"]: row["status"] for row in result.rows("puts.csv")}
+        self.assertEqual(by_name, {"one": "ok", "two": "closed", "three": "ok"})
+        self.assertEqual([(row["window"], row["buffer"]) for row in result.rows("completions.csv")], [("a", "a"), ("b", "b")])
+
+    def test_errors_of_calls_are_rows_and_the_program_goes_on(self):
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  init_window w mailbox=1 threshold=8
+  init_window again mailbox=1 threshold=8
+  init_window r mailbox=2 threshold=8 catch_all
+  rewind w n=0
+  get as=g rank=0 mailbox=1 size=8
+  wait g
+  close_window w
+  post_buffer w as=b size=8
+  wait b
+  compute 1us
+"""
+        result = self.run_text(text)
+        statuses = [(op, status) for op, _, status, _ in self.call_rows(result)]
+        self.assertIn(("init_window", "exists"), statuses)
+        self.assertIn(("init_window", "unsupported"), statuses)
+        self.assertIn(("rewind", "unsupported"), statuses)
+        self.assertIn(("get", "unsupported"), statuses)
+        self.assertIn(("post_buffer", "closed"), statuses)
+
+    def test_capacity_of_windows_and_buffers(self):
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  repeat 5
+    init_window w mailbox=1 threshold=8
+    close_window w
+  end
+  init_window a mailbox=10 threshold=8
+  init_window b mailbox=11 threshold=8
+  init_window c mailbox=12 threshold=8
+  post_buffer a size=8
+  post_buffer a size=8
+  post_buffer a as=last size=8
+  wait last
+"""
+        result = self.run_text(text, "--set", "nic.windows.on_chip=2", "--set", "nic.buffers.on_chip=2")
+        statuses = [(op, status) for op, _, status, _ in self.call_rows(result)]
+        self.assertEqual(statuses.count(("init_window", "ok")), 7)
+        self.assertEqual(statuses.count(("init_window", "full")), 1)
+        self.assertEqual(statuses.count(("post_buffer", "full")), 1)
+
+    def test_get_is_counted_and_self_put_works(self):
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  init_window w mailbox=1 threshold=10000
+  post_buffer w as=b size=10000
+  put as=p rank=0 mailbox=1 size=10000 seed=3
+  wait p b
+"""
+        result = self.run_text(text)
+        self.assertEqual(result.rows("completions.csv")[0]["crc32"], crc(payload(3, 10000)))
+
+
+class Configuration(SystemTest):
+    def test_print_reads_back_unchanged(self):
+        first = self.rvma("config", "--print", "--set", "nic.clock=322.265625MHz")
+        config = self.tmp / "c.json"
+        config.write_text(first.stdout)
+        second = self.rvma("config", "--print", "--config", config)
+        self.assertEqual(first.stdout, second.stdout)
+        self.assertIn("322.265625MHz", second.stdout)
+
+    def test_every_value_of_every_enumeration_runs(self):
+        described = self.rvma("config", "--markdown").stdout
+        tried = 0
+        for line in described.splitlines():
+            cells = [cell.strip(" `") for cell in line.split("|")]
+            if len(cells) < 3 or not any(cell.startswith("one of ") or cell == "on or off" for cell in cells):
+                continue
+            key = cells[1]
+            kind = next(cell for cell in cells if cell.startswith("one of ") or cell == "on or off")
+            values = ["on", "off"] if kind == "on or off" else kind[len("one of "):].split()
+            for value in values:
+                with self.subTest(key=key, value=value):
+                    self.run_text(PUT_ONCE.format(size="10000"), "--set", f"{key}={value}")
+                    tried += 1
+        self.assertGreater(tried, 8)
+
+    def test_odd_clocks_and_widths(self):
+        for sets in (["nic.clock=322.265625MHz"], ["nic.clock=1.6GHz", "nic.datapath=128B"], ["nic.datapath=1B"],
+                     ["nic.mtu=64B"], ["host.page=2MiB"], ["host.page=64KiB", "nic.mtu=32KiB"],
+                     ["fabric.link.rate=57Gbps"], ["host.pcie.generation=3", "host.pcie.lanes=1"],
+                     ["nic.table.banks=2", "nic.table.rows=1024", "nic.table.slots=4", "nic.table.latency=3cyc"],
+                     ["nic.command.mode=ring"], ["nic.command.mode=ring", "nic.command.depth=2", "nic.command.fetch=1"],
+                     ["nic.dma.reads=1", "nic.dma.write_queue=1"], ["nic.reliability.window=1"],
+                     ["nic.reliability.messages=1"], ["nic.transmit.open_puts=1"], ["nic.page_cache.on_chip=1"],
+                     ["nic.receive.page_misses=1", "nic.page_cache.on_chip=1"], ["host.memory.channels=1"],
+                     ["host.pcie.posted_headers=1"], ["host.pcie.relaxed_ordering=off"]):
+            with self.subTest(sets=sets):
+                arguments = [part for key in sets for part in ("--set", key)]
+                self.run_file(SOURCE / "traces" / "random.trace", *arguments)
+
+    def test_key_without_effect_is_warned_about(self):
+        result = self.run_text(PUT_ONCE.format(size=64), "--set", "fabric.switch.latency=1us", "--set", "nic.mtu=1KiB")
+        self.assertEqual(result.stderr.count("warning"), 1)
+        self.assertIn("fabric.switch.latency", result.stderr)
+
+    def test_documentation_follows_the_declaration(self):
+        page = (SOURCE / "docs" / "reference" / "configuration.md").read_text()
+        self.assertIn(self.rvma("config", "--markdown").stdout.strip(), page)
+
+
+class Cost(SystemTest):
+    """What a simulation costs, in counts."""
+
+    def test_activations_of_a_stream(self):
+        for size in ("4KiB", "64KiB"):
+            with self.subTest(size=size):
+                trace = self.generate("stream", "--size", size, "--count", 2000)
+                stats = self.run_file(trace, check=False).stats()
+                per_packet = stats["sim"]["activations"] / stats["totals"]["packets"]["delivered"]
+                self.assertLessEqual(per_packet, 12)
+
+    def test_idle_time_costs_nothing(self):
+        text = PUT_ONCE.format(size="4KiB").replace("  wait p\n", "  wait p\n  compute {time}\n  put as=q rank=1 mailbox=5 size=1\n  wait q\n")
+        counts = set()
+        for time in ("1us", "1s"):
+            stats = self.run_text(text.replace("{time}", time), check=False).stats()
+            counts.add(stats["sim"]["activations"])
+        self.assertEqual(len(counts), 1)
+
+    def test_polling_costs_no_activations(self):
+        text = PUT_ONCE.format(size="64").replace("  barrier\n  put", "  barrier\n  compute {time}\n  put").replace(
+            "wait b", "wait b how=poll")
+        counts = [self.run_text(text.replace("{time}", time), check=False).stats() for time in ("1us", "1ms")]
+        self.assertEqual(counts[0]["sim"]["activations"], counts[1]["sim"]["activations"])
+        polls = [stats["units"]["node1.core0"]["polls"] for stats in counts]
+        self.assertGreater(polls[1], 100 * polls[0])
+
+    def test_memory_does_not_grow_with_the_trace(self):
+        peaks = []
+        for count in (20_000, 200_000):
+            trace = self.generate("stream", "--size", "4KiB", "--count", count)
+            peaks.append(self.run_file(trace, check=False).stats()["sim"]["peak_rss_bytes"])
+        self.assertLess(peaks[1], peaks[0] + 8 * 1024 * 1024)
+        self.assertLess(peaks[1], 200 * 1000 * 1000)
+
+
+class LongStream(SystemTest):
+    def test_ten_million_puts_stay_under_200_mb(self):
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=1MiB placement=managed
+  post_buffer w size=1MiB
+  post_buffer w size=1MiB
+  barrier
+  repeat 39062
+    post_buffer w size=1MiB
+    barrier
+  end
+rank 0
+  barrier
+  repeat 39062
+    repeat 256
+      put rank=1 mailbox=1 size=4KiB
+    end
+    barrier
+  end
+  repeat 128
+    put rank=1 mailbox=1 size=4KiB
+  end
+  wait all
+"""
+        stats = self.run_text(text, check=False).stats()
+        self.assertEqual(stats["totals"]["puts"], 10_000_000)
+        self.assertEqual(stats["totals"]["ended"]["ok"], 10_000_000)
+        self.assertLess(stats["sim"]["peak_rss_bytes"], 200 * 1000 * 1000)
+
+
+class Determinism(SystemTest):
+    def without_wall_clock(self, result):
+        stats = result.stats()
+        for key in ("wall_s", "packets_per_wall_s", "peak_rss_bytes"):
+            del stats["sim"][key]
+        return stats
+
+    def test_same_inputs_and_seed_give_the_same_bytes(self):
+        trace = SOURCE / "traces" / "random.trace"
+        arguments = ["--set", "fabric.faults.jitter=1us", "--seed", "11"]
+        one, two = (self.run_file(trace, *arguments) for _ in range(2))
+        for name in ("completions.csv", "puts.csv", "calls.csv"):
+            self.assertEqual((one.out / name).read_bytes(), (two.out / name).read_bytes(), name)
+        self.assertEqual(self.without_wall_clock(one), self.without_wall_clock(two))
+
+    def test_another_seed_changes_the_jitter(self):
+        trace = SOURCE / "traces" / "random.trace"
+        one, two = (self.run_file(trace, "--set", "fabric.faults.jitter=1us", "--seed", seed) for seed in (1, 2))
+        self.assertNotEqual((one.out / "puts.csv").read_bytes(), (two.out / "puts.csv").read_bytes())
+
+    def test_payload_none_keeps_the_times(self):
+        trace = SOURCE / "traces" / "random.trace"
+        one = self.run_file(trace)
+        two = self.run_file(trace, "--set", "workload.payload=none")
+        self.assertEqual((one.out / "puts.csv").read_bytes(), (two.out / "puts.csv").read_bytes())
+        for full, bare in zip(one.rows("completions.csv"), two.rows("completions.csv")):
+            self.assertEqual(bare.pop("crc32"), "-")
+            full.pop("crc32")
+            self.assertEqual(full, bare)
+
+    def test_generators_are_deterministic(self):
+        texts = {self.rvma("gen", "random", "--seed", 5).stdout for _ in range(2)}
+        self.assertEqual(len(texts), 1)
+
+
+class Ends(SystemTest):
+    """How runs end."""
+
+    def test_a_wait_that_cannot_end_is_named(self):
+        for how in ("mwait", "poll", "interrupt"):
+            with self.subTest(how=how):
+                text = PUT_ONCE.format(size="4KiB").replace("put as=p rank=1 mailbox=0xbeef size=4KiB",
+                                                            "put as=p rank=1 mailbox=0xbeef size=1KiB")
+                result = self.run_text(text.replace("wait b", f"wait b how={how}"), status=1)
+                self.assertIn("rank 1 waits for b", result.stderr)
+                self.assertTrue((result.out / "stats.json").exists())
+
+    def test_limit_marks_results_partial(self):
+        result = self.run_text(PUT_ONCE.format(size="4KiB"), "--limit", "1us", status=1)
+        self.assertTrue(result.stats()["run"]["partial"])
+        self.assertLessEqual(result.stats()["sim"]["time_ns"], 1000)
+        self.assertIn("PARTIAL", result.stdout)
+
+    def test_a_limit_that_is_not_reached_changes_nothing(self):
+        one = self.run_text(PUT_ONCE.format(size="4KiB"))
+        two = self.run_text(PUT_ONCE.format(size="4KiB"), "--limit", "1s")
+        self.assertEqual(one.stats()["sim"]["time_ns"], two.stats()["sim"]["time_ns"])
+        self.assertEqual((one.out / "puts.csv").read_bytes(), (two.out / "puts.csv").read_bytes())
+
+    def test_a_run_without_work_is_no_success(self):
+        self.run_text("rvma-trace 1\nranks 2\n", status=1)
+
+    def test_an_unfilled_buffer_and_a_refused_put_are_results(self):
+        text = PUT_ONCE.format(size="64").replace("  wait b\n", "").replace("mailbox=0xbeef size=64\n  wait p", "mailbox=0xdead size=64\n  wait p")
+        result = self.run_text(text)
+        self.assertIn("Unmatched", result.stdout)
+        self.assertEqual(result.rows("puts.csv")[0]["status"], "no_mailbox")
+
+    def test_a_killed_run_leaves_no_result_that_looks_finished(self):
+        trace = self.generate("stream", "--size", "4KiB", "--count", 10_000_000)
+        out = self.tmp / "killed"
+        process = subprocess.Popen([RVMA, "run", str(trace), "--out", str(out), "--quiet"], stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=2)
+            self.fail("the run was over before it could be killed")
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self.assertFalse((out / "stats.json").exists())
+        self.assertFalse((out / "puts.csv").exists())
+
+    def test_quiet_and_help(self):
+        result = self.run_text(PUT_ONCE.format(size="64"), "--quiet")
+        self.assertEqual(result.stdout, "")
+        for arguments in (["--help"], ["run", "--help"], ["gen", "--help"], ["gen", "stream", "--help"], ["config", "--help"]):
+            self.assertEqual(self.rvma(*arguments).status, 0)
+
+
+class Latency(SystemTest):
+    def test_breakdown_of_an_idle_put_adds_up(self):
+        stats = self.run_text(PUT_ONCE.format(size="64")).stats()
+        breakdown = dict(stats["breakdown_ns"])
+        samples, total = breakdown.pop("samples"), breakdown.pop("total")
+        self.assertEqual(samples, 1)
+        self.assertEqual(sum(round(value * 1000) for value in breakdown.values()), round(total * 1000))
+        self.assertEqual(round(total * 1000), round(stats["latency_ns"]["put_to_completion"]["max"] * 1000))
+        self.assertTrue(all(value > 0 for value in breakdown.values()), breakdown)
+
+    def test_printed_breakdown_adds_up_over_many(self):
+        result = self.run_file(SOURCE / "traces" / "random.trace")
+        breakdown = dict(result.stats()["breakdown_ns"])
+        samples, total = breakdown.pop("samples"), breakdown.pop("total")
+        self.assertGreater(samples, 50)
+        self.assertEqual(sum(round(value * 1000) for value in breakdown.values()), round(total * 1000))
+
+    def test_one_parameter_moves_one_stage(self):
+        def stages(*arguments):
+            return self.run_text(PUT_ONCE.format(size="64"), *arguments).stats()["breakdown_ns"]
+        before = stages()
+        after = stages("--set", "host.pcie.read_latency=750ns")
+        for stage, value in before.items():
+            change = round(after[stage] - value)
+            self.assertEqual(change, 250 if stage in ("payload_read", "total") else 0, stage)
+
+
+class Limits(SystemTest):
+    def test_small_puts_are_limited_by_link_or_pcie(self):
+        trace = self.generate("stream", "--size", "64", "--count", 20000)
+        stats = self.run_file(trace, check=False).stats()
+        self.assertTrue("link" in stats["bottleneck"] or "pcie" in stats["bottleneck"], stats["bottleneck"])
+        self.assertGreater(stats["limits"][0]["share"], 0.9)
+
+    def test_the_unit_that_is_made_slow_is_named(self):
+        trace = self.generate("stream", "--size", "4KiB", "--count", 3000)
+        cases = {
+            "link": ["fabric.link.rate=50Gbps"],
+            "node0.pcie.downstream": ["host.pcie.lanes=4", "fabric.link.rate=1000Gbps"],
+            "core": ["host.core.issue=2us"],
+        }
+        for unit, sets in cases.items():
+            with self.subTest(unit=unit):
+                arguments = [part for key in sets for part in ("--set", key)]
+                stats = self.run_file(trace, *arguments, check=False).stats()
+                self.assertIn(unit, stats["bottleneck"])
+
+    def test_achieved_never_exceeds_bound(self):
+        for name in ("stream", "random", "incast"):
+            stats = self.run_file(SOURCE / "traces" / f"{name}.trace").stats()
+            for limit in stats["limits"]:
+                bound = limit.get("bound_gbps", limit.get("bound_mpps"))
+                self.assertLessEqual(limit["achieved"], bound + 0.001, limit)
+                self.assertLessEqual(limit["share"], 1)
+            for row in stats["limits"]:
+                if row["unit"].startswith("fabric.link"):
+                    self.assertLessEqual(row["bound_gbps"], 400.001)
+
+    def test_numbers_agree_between_files(self):
+        result = self.run_file(SOURCE / "traces" / "random.trace")
+        stats = result.stats()
+        self.assertEqual(stats["totals"]["completions"], len(result.rows("completions.csv")))
+        self.assertEqual(stats["totals"]["puts"], len(result.rows("puts.csv")))
+        self.assertEqual(stats["totals"]["bytes_delivered"], sum(int(row["length"]) for row in result.rows("completions.csv")))
+
+
+class Refusals(SystemTest):
+    def statuses(self, result):
+        return {row["name"]: (row["status"], int(row["tries"])) for row in result.rows("puts.csv")}
+
+    def test_each_reason(self):
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window open mailbox=1 threshold=100op
+  init_window locked mailbox=2 threshold=100op key=77
+  init_window empty mailbox=3 threshold=100op
+  init_window gone mailbox=4 threshold=100op
+  post_buffer open size=1000
+  post_buffer locked size=1000
+  close_window gone
+  barrier
+rank 0
+  barrier
+  put as=good rank=1 mailbox=1 size=1000
+  put as=nobody rank=1 mailbox=9 size=8
+  put as=closed rank=1 mailbox=4 size=8
+  put as=wrong_key rank=1 mailbox=2 size=8 key=78
+  put as=no_key rank=1 mailbox=2 size=8
+  put as=right_key rank=1 mailbox=2 size=8 key=77
+  put as=any_key rank=1 mailbox=1 size=8 key=123
+  put as=empty rank=1 mailbox=3 size=8
+  put as=beyond rank=1 mailbox=1 size=8 offset=993
+  put as=edge rank=1 mailbox=1 size=8 offset=992
+  put as=wrapped rank=1 mailbox=1 size=8 offset=0xfffffffffffffffc
+  put as=long rank=1 mailbox=1 size=20000
+  wait all
+"""
+        result = self.run_text(text, "--set", "nic.reliability.rnr_tries=3")
+        self.assertEqual(self.statuses(result), {
+            "good": ("ok", 1), "nobody": ("no_mailbox", 1), "closed": ("closed", 1), "wrong_key": ("bad_key", 1),
+            "no_key": ("bad_key", 1), "right_key": ("ok", 1), "any_key": ("ok", 1), "empty": ("no_buffer", 4),
+            "beyond": ("bounds", 1), "edge": ("ok", 1), "wrapped": ("bounds", 1), "long": ("bounds", 1)})
+        self.assertEqual(result.stats()["totals"]["refusals"]["no_buffer"], 4)
+
+    def test_no_buffer_is_retried_until_one_is_posted(self):
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=20000
+  barrier
+  compute 20us
+  post_buffer w as=b size=20000
+  wait b
+rank 0
+  barrier
+  put as=p rank=1 mailbox=1 size=20000 seed=4
+  wait p
+"""
+        for arguments in ([], ["--set", "fabric.faults.reverse=4"]):
+            result = self.run_text(text, *arguments)
+            status, tries = self.statuses(result)["p"]
+            self.assertEqual(status, "ok")
+            self.assertGreater(tries, 2)
+            self.assertEqual(result.rows("completions.csv")[0]["crc32"], crc(payload(4, 20000)))
+
+    def test_full_stores_answer_busy_and_nothing_is_lost(self):
+        trace = self.generate("incast", "--ranks", 6, "--size", "20000", "--count", 20)
+        for key in ("nic.binding.on_chip=1", "nic.counters.on_chip=1"):
+            with self.subTest(key=key):
+                result = self.run_file(trace, "--set", key, "--set", "nic.reliability.rnr_tries=100000", "--set",
+                                       "nic.reliability.rnr_delay=2us")
+                stats = result.stats()
+                self.assertEqual(stats["totals"]["ended"]["ok"], stats["totals"]["puts"])
+                self.assertGreater(stats["totals"]["refusals"]["busy"], 0)
+
+    def test_refusals_not_told_end_in_timeout(self):
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=64
+  post_buffer w as=b size=64
+  barrier
+  wait b
+rank 0
+  barrier
+  put as=good rank=1 mailbox=1 size=64
+  wait good
+  put as=bad rank=1 mailbox=9 size=64
+  wait bad
+"""
+        result = self.run_text(text, "--set", "nic.nack=off", "--set", "nic.reliability.rto=1us")
+        self.assertEqual(self.statuses(result), {"good": ("ok", 1), "bad": ("timeout", 1)})
+
+    def test_a_storm_of_refusals_is_rate_limited_but_true(self):
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  barrier
+rank 0
+  barrier
+  repeat 500
+    put rank=1 mailbox=9 size=8
+  end
+  wait all
+"""
+        result = self.run_text(text)
+        self.assertEqual(result.stats()["totals"]["ended"]["no_mailbox"], 500)
+        # 64 told in any 10 us: 500 take at least 7 windows.
+        self.assertGreater(max(float(row["ack_ns"]) for row in result.rows("puts.csv")), 70_000)
+
+
+class ShippedTraces(SystemTest):
+    def test_each_passes_its_checks(self):
+        traces = sorted((SOURCE / "traces").glob("*.trace"))
+        self.assertGreaterEqual(len(traces), 4)
+        for trace in traces:
+            with self.subTest(trace=trace.name):
+                result = self.run_file(trace)
+                self.assertIn("Check: passed", result.stdout)
+                lines = result.stdout.splitlines()
+                self.assertLessEqual(len(lines), 42)
+                self.assertLessEqual(max(map(len, lines)), 100, result.stdout)
+
+
+class Waiting(SystemTest):
+    def wait_how(self, how):
+        text = PUT_ONCE.format(size="64").replace("  barrier\n  put", "  barrier\n  compute 10us\n  put").replace(
+            "wait b", f"wait b how={how}")
+        result = self.run_text(text)
+        row = result.rows("completions.csv")[0]
+        core = result.stats()["units"]["node1.core0"]
+        return float(row["seen_ns"]) - float(row["time_ns"]), core
+
+    def test_each_way_has_its_price(self):
+        delay, core = self.wait_how("mwait")
+        self.assertEqual(delay, 150)
+        self.assertEqual(core["polls"], 0)
+        self.assertGreater(core["asleep_ns"], 9000)
+        delay, core = self.wait_how("poll")
+        self.assertLess(delay, 20.001)
+        self.assertGreater(core["polls"], 450)
+        self.assertGreater(core["burned_ns"], 9000)
+        delay, core = self.wait_how("interrupt")
+        self.assertGreater(delay, 1500)
+        self.assertEqual(core["interrupts"], 1)
+
+    def test_interrupt_windows_interrupt_without_arming(self):
+        text = PUT_ONCE.format(size="64").replace("threshold=64", "threshold=64 interrupt").replace(
+            "wait b", "wait b how=interrupt")
+        result = self.run_text(text)
+        self.assertGreaterEqual(result.stats()["units"]["node1.core0"]["interrupts"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
