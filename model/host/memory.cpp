@@ -28,7 +28,12 @@ Memory::Memory(const sc_core::sc_module_name& name, SimContext& context, const H
   context.stats().add(path(), stats_);
 }
 
-Memory::~Memory() = default;
+/// Bytes that never became visible: their owner gets the transactions back.
+Memory::~Memory() {
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    if (pending_[i].transaction != nullptr) pending_[i].transaction->release();
+  }
+}
 
 void Memory::read(PhysicalAddress address, void* to, std::uint64_t bytes) {
   settle();

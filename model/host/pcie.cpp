@@ -110,6 +110,13 @@ Pcie::Pcie(const sc_core::sc_module_name& name, SimContext& context, const HostC
   context.stats().add(path(), stats_);
 }
 
+/// Reads that were never answered: their owner gets the transactions back.
+Pcie::~Pcie() {
+  for (std::size_t i = 0; i < reads_.size(); ++i) {
+    if (reads_[i].acquired) reads_[i].transaction->release();
+  }
+}
+
 // ------------------------------------------------------------------------------------------------------ transports
 
 bool Pcie::accept(tlm::tlm_generic_payload& transaction) {
@@ -314,7 +321,8 @@ Time Pcie::request_read(tlm::tlm_generic_payload& transaction, sc_core::sc_event
   // 3. A completion is cut at the smaller of the two limits; a request's completions stay within it.
   read.completions = PcieLink::tlps(address, bytes, std::min(max_payload_, max_read_request_));
   read.wire_bytes = bytes + read.completions * PcieLink::kCompletionOverheadBytes;
-  if (transaction.has_mm()) transaction.acquire();
+  read.acquired = transaction.has_mm();
+  if (read.acquired) transaction.acquire();
   reads_.push_back(read);
   if (reads_.size() == 1) arm();
   return left;
@@ -351,7 +359,6 @@ void Pcie::respond(const Read& read) {
     memory_.read(PhysicalAddress{transaction.get_address()}, transaction.get_data_ptr(), transaction.get_data_length());
   }
   transaction.set_response_status(tlm::TLM_OK_RESPONSE);
-  const bool acquired = transaction.has_mm();
   if (read.blocked != nullptr) {
     context().count_notification();
     read.blocked->notify(sc_core::SC_ZERO_TIME);
@@ -367,7 +374,7 @@ void Pcie::respond(const Read& read) {
       response_free_at_ = now() + from_sc(delay);
     }
   }
-  if (acquired) transaction.release();
+  if (read.acquired) transaction.release();
 }
 
 /// Arms for the oldest read's response. A read that is not scheduled yet may still be delayed by an MMIO write that

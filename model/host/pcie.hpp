@@ -90,7 +90,7 @@ class Pcie : public Component {
   tlm_utils::simple_initiator_socket<Pcie> device_mmio;        ///< those writes, on to the RNIC
 
   Pcie(const sc_core::sc_module_name& name, SimContext& context, const HostConfig& config, MemoryIf& memory);
-  ~Pcie() override = default;
+  ~Pcie() override;
 
   Rate tlp_rate() const { return upstream_.rate(); }
   const PcieStats& stats() const { return stats_; }
@@ -104,6 +104,7 @@ class Pcie : public Component {
   struct Read {
     tlm::tlm_generic_payload* transaction = nullptr;
     sc_core::sc_event* blocked = nullptr;  ///< b_transport waits here; null: non-blocking
+    bool acquired = false;                 ///< the transaction has a memory manager
     Time started;                          ///< first request byte
     Time ready;                            ///< first completion may leave
     Time done;                             ///< last completion byte has arrived; known once scheduled

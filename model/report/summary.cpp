@@ -85,7 +85,7 @@ void print_verdict(std::ostream& out, const RunReport& report) {
     return;
   }
   const char* measure = verdict.is_latency ? "of the time of a put" : "busy";
-  out << fmt::format("Limited by: {} ({} % {}); next: {} ({} %)\n", verdict.name, percent_text(verdict.share_ppm),
+  out << fmt::format("Limited by: {} ({} % {})\n      next: {} ({} %)\n", verdict.name, percent_text(verdict.share_ppm),
                      measure, verdict.next.empty() ? "nothing" : verdict.next, percent_text(verdict.next_share_ppm));
 }
 
@@ -129,10 +129,10 @@ void print_summary(std::ostream& out, const RunReport& report) {
   std::uint64_t steady_bytes = 0;
   Time steady_time;
   if (recorder.delivered().steady(steady_bytes, steady_time)) steady = gbps_text(steady_bytes, steady_time);
-  out << fmt::format(
-      "Rate{}: goodput {} Gb/s (steady {}), on the wire {} Gb/s, {} M messages/s\n",
-      recorder.has_marks() ? " in the measured region" : "", gbps_text(region.payload_bytes, region.duration()), steady,
-      gbps_text(region.wire_bytes, region.duration()), rate_text(region.messages, kMillion, region.duration()));
+  out << fmt::format("Rate{}: goodput {} Gb/s (steady {}), wire {} Gb/s, {} M messages/s\n",
+                     recorder.has_marks() ? " (marked)" : "", gbps_text(region.payload_bytes, region.duration()),
+                     steady, gbps_text(region.wire_bytes, region.duration()),
+                     rate_text(region.messages, kMillion, region.duration()));
   print_latencies(out, recorder);
   print_breakdown(out, recorder.breakdown());
   print_limits(out, report);

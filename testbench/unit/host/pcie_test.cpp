@@ -138,9 +138,9 @@ struct Host : sc_core::sc_module {
 struct PcieTest : testing::Test {
   SimContext context{1};
   HostConfig config;
+  Device device{"device"};  // first, because its transactions may be pending in memory until that ends
   std::unique_ptr<Memory> memory;
   std::unique_ptr<Pcie> pcie;
-  Device device{"device"};
   Host host{"host"};
   Host second_host{"second_host"};
 
