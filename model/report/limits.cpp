@@ -82,7 +82,7 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
 
 Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown) {
   Bottleneck verdict;
-  if (limits.empty() || limits.front().work == 0) return verdict;
+  if (limits.empty() || (limits.front().share_ppm() == 0 && breakdown.samples == 0)) return verdict;
   const Limit& first = limits.front();
   const auto second =
       std::find_if(limits.begin(), limits.end(), [&](const Limit& limit) { return limit.kind != first.kind; });

@@ -23,7 +23,13 @@ void PutRegistry::bury() {
   has_ended_ = false;
   const auto found = by_word_.find(ended_);
   if (found == by_word_.end()) return;
-  if (found->second.has_message) by_message_.erase(found->second.message);
+  if (found->second.has_message) {
+    if (ended_in_doubt_) {
+      given_up_.push_back(std::move(found->second.record));
+    } else {
+      by_message_.erase(found->second.message);
+    }
+  }
   by_word_.erase(found);
 }
 
@@ -82,13 +88,14 @@ void PutRegistry::message_opened(NodeId node, PhysicalAddress put, NodeId destin
   if (entry.has_message) by_message_.erase(entry.message);
   entry.message = key_of(destination, message);
   entry.has_message = true;
+  ++entry.record->tries;
   by_message_.insert_or_assign(entry.message, entry.record.get());
 }
 
-void PutRegistry::put_ended(NodeId node, PhysicalAddress put, Outcome /*outcome*/, std::uint32_t /*tries*/,
-                            Time /*at*/) {
+void PutRegistry::put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t /*tries*/, Time /*at*/) {
   bury();
   has_ended_ = true;
+  ended_in_doubt_ = outcome == Outcome::timeout;
   ended_ = WordKey{node, put.value()};
 }
 

@@ -31,22 +31,27 @@ struct PutRecord {
   Time issued;
   std::uint64_t number = 0;  ///< of all puts of the run, by issue
   bool measured = false;     ///< issued inside its rank's measured region
+  std::uint32_t tries = 0;   ///< messages that it went out as
+  bool counted = false;      ///< kept by the scoreboard: its message was counted whole
 
   void recycle() {
     has_name = false;
     measured = false;
+    tries = 0;
+    counted = false;
     name.passes.clear();
   }
 };
 
 /// The first observer of every NIC: the others find in it what a message carries. A record outlives put_ended() until
-/// the registry's next event, so that observers behind it still find it.
+/// the registry's next event, so that observers behind it still find it; that of a put that ended in `timeout` is found
+/// by its message to the end of the run, because the message may yet be bound and counted.
 class PutRegistry : public NicObserver {
  public:
   PutRecord& issue(const PutIssue& put);
   /// The put whose local completion word this is; null if it has ended.
   PutRecord* find(NodeId node, PhysicalAddress word);
-  /// The put that goes out as this message to `destination`; null if it has ended.
+  /// The put that goes out as this message to `destination`; null if it has ended otherwise than in `timeout`.
   PutRecord* find(NodeId destination, const MessageRef& message);
   std::uint64_t issued() const { return issued_; }
   /// Puts that have not ended, in order of issue.
@@ -85,8 +90,10 @@ class PutRegistry : public NicObserver {
   Pool<PutRecord> pool_;
   boost::unordered_flat_map<WordKey, Entry, Hash> by_word_;
   boost::unordered_flat_map<MessageKey, PutRecord*, Hash> by_message_;
+  std::vector<Pool<PutRecord>::Handle> given_up_;
   std::uint64_t issued_ = 0;
   bool has_ended_ = false;
+  bool ended_in_doubt_ = false;  ///< `timeout`
   WordKey ended_;
 };
 

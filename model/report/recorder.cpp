@@ -126,6 +126,8 @@ void RunRecorder::post_issued(const BufferPost& post) {
   record->head = post.head;
   record->size = post.size;
   record->posted = post.at;
+  if (post.rank.index() >= homes_.size()) homes_.resize(post.rank.index() + 1);
+  homes_[post.rank.index()] = post.node;
   buffers_.insert_or_assign(WordKey{post.node.value(), post.word.value()}, std::move(record));
 }
 
@@ -161,12 +163,12 @@ void RunRecorder::call_returned(RankId rank, OperationKind op, const NameRef* wi
 void RunRecorder::call_answered(RankId rank, const Descriptor& call, Status status, std::uint64_t /*value*/, Time at) {
   const bool is_post = call.opcode == Opcode::post_buffer || call.opcode == Opcode::post_one_time_buffer;
   if (!is_post || status == Status::ok) return;
-  for (auto& [key, record] : buffers_) {
-    if (key.word != call.completion.value() || record->rank != rank) continue;
-    record->failed = true;
-    call_returned(rank, kind_of(call.opcode), record->has_window ? &record->window : nullptr, status, "", at);
-    return;
-  }
+  if (rank.index() >= homes_.size()) return;
+  const auto found = buffers_.find(WordKey{homes_[rank.index()].value(), call.completion.value()});
+  if (found == buffers_.end()) return;
+  BufferRecord& buffer = *found->second;
+  buffer.failed = true;
+  call_returned(rank, kind_of(call.opcode), buffer.has_window ? &buffer.window : nullptr, status, "", at);
 }
 
 void RunRecorder::marked(RankId rank, bool begin, Time /*at*/) {
@@ -235,9 +237,17 @@ void RunRecorder::message_refused(NodeId /*node*/, const MessageRef& /*message*/
   ++totals_.refused[index_of(reason)];
 }
 
-void RunRecorder::packet_placed(NodeId /*node*/, const PlacedPacket& packet, std::uint64_t /*buffer_offset*/, Time at) {
+RunRecorder::LastCounted& RunRecorder::last_counted(NodeId node, BufferId buffer) {
+  if (node.index() >= last_counted_.size()) last_counted_.resize(node.index() + 1);
+  std::vector<LastCounted>& buffers = last_counted_[node.index()];
+  if (buffer.index() >= buffers.size()) buffers.resize(buffer.index() + 1);
+  return buffers[buffer.index()];
+}
+
+void RunRecorder::packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t /*buffer_offset*/, Time at) {
   ++totals_.packets_delivered;
   if (packet.payload_length > 0) delivered_.add(at, packet.payload_length);
+  last_counted(node, packet.buffer).left = packet.left;
 }
 
 void RunRecorder::message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) {
@@ -250,25 +260,27 @@ void RunRecorder::message_counted(NodeId node, const MessageRef& message, Buffer
     ++region_.messages;
     region_.last = std::max(region_.last, at);
   }
-  if (node.index() >= last_counted_.size()) last_counted_.resize(node.index() + 1);
-  std::vector<LastCounted>& buffers = last_counted_[node.index()];
-  if (buffer.index() >= buffers.size()) buffers.resize(buffer.index() + 1);
-  buffers[buffer.index()] = LastCounted{put->issued, put->measured, true};
+  LastCounted& last = last_counted(node, buffer);
+  last.issued = put->issued;
+  last.counted = at;
+  last.measured = put->measured;
+  last.valid = true;
 }
 
-void RunRecorder::sample_completion(NodeId node, const Completion& completion, Time visible) {
-  if (node.index() >= last_counted_.size()) return;
-  std::vector<LastCounted>& buffers = last_counted_[node.index()];
-  if (completion.buffer.index() >= buffers.size()) return;
-  LastCounted& last = buffers[completion.buffer.index()];
-  const LastCounted counted = std::exchange(last, LastCounted{});
-  if (!counted.valid || !counted.measured || visible.is_never()) return;
-  put_to_completion_.add(visible - counted.issued);
-  // 1. The stages that the packet passed; the NIC does not know when the core began.
-  StageTimes times = completion.left;
-  times[index_of(Stage::issued)] = counted.issued;
+void RunRecorder::sample_completion(NodeId node, const Completion& completion, Time at, Time visible) {
+  const LastCounted last = std::exchange(last_counted(node, completion.buffer), LastCounted{});
+  if (!last.valid || !last.measured || visible.is_never()) return;
+  // Where a call completed the epoch, or a message that did not fit, no put's delivery did.
+  if (completion.left == StageTimes{}) return;
+  put_to_completion_.add(visible - last.issued);
+  // 1. The stages that its last packet passed; the NIC does not know when the core began. A completion that had to wait
+  // for an earlier epoch's waited in completion_write.
+  StageTimes times = last.left;
+  times[index_of(Stage::issued)] = last.issued;
+  times[index_of(Stage::count)] = last.counted;
+  times[index_of(Stage::completion_write)] = at;
   times[index_of(Stage::visible)] = visible;
-  // 2. A completion that had to wait for an earlier epoch's waits in completion_write; nothing runs backwards.
+  // 2. Nothing runs backwards.
   ++breakdown_.samples;
   for (std::size_t stage = 1; stage < kStages; ++stage) {
     times[stage] = std::max(times[stage], times[stage - 1]);
@@ -276,9 +288,9 @@ void RunRecorder::sample_completion(NodeId node, const Completion& completion, T
   }
 }
 
-void RunRecorder::completion_written(NodeId node, const Completion& completion, Time /*at*/, Time visible) {
+void RunRecorder::completion_written(NodeId node, const Completion& completion, Time at, Time visible) {
   ++totals_.completions;
-  sample_completion(node, completion, visible);
+  sample_completion(node, completion, at, visible);
   const auto found = buffers_.find(WordKey{node.value(), completion.word.value()});
   if (found == buffers_.end()) return;  // the scoreboard reports a completion of nothing
   BufferRecord& buffer = *found->second;
@@ -354,7 +366,7 @@ void RunRecorder::finish(Time now) {
     note_unmatched(fmt::format("rank {}: {} to rank {} mailbox {:#018x} has not ended", put->rank.value(),
                                ValueText<OperationKind>::print(put->kind), put->destination.value(),
                                put->mailbox.value()));
-    if (files_.puts != nullptr) write_put(*put, "unfinished", Time::max(), 1);
+    if (files_.puts != nullptr) write_put(*put, "unfinished", Time::max(), put->tries);
   }
   std::vector<const BufferRecord*> unfilled;
   for (const auto& [key, record] : buffers_) {

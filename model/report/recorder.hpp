@@ -126,9 +126,11 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   struct WordHash {
     std::size_t operator()(const WordKey& key) const;
   };
-  /// Of the message that was last counted into a buffer.
+  /// Of the message that was last counted into a buffer. Messages are counted in the order of their last packets.
   struct LastCounted {
+    StageTimes left{};  ///< of its last packet
     Time issued;
+    Time counted;
     bool measured = false;
     bool valid = false;
   };
@@ -137,7 +139,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   };
 
   std::string spell(RankId rank, bool has_name, const NameRef& name) const;
-  void sample_completion(NodeId node, const Completion& completion, Time visible);
+  LastCounted& last_counted(NodeId node, BufferId buffer);
+  void sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
   void write_ready_rows();
   void write_row(const Row& row);
   std::string checksum(const Row& row);
@@ -163,6 +166,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
 
   boost::unordered_flat_map<WordKey, std::unique_ptr<BufferRecord>, WordHash> buffers_;
   std::vector<std::vector<LastCounted>> last_counted_;  ///< by node, by buffer id
+  std::vector<NodeId> homes_;                           ///< by rank that has posted
   std::priority_queue<std::shared_ptr<Row>, std::vector<std::shared_ptr<Row>>, Later> invisible_;
   std::deque<std::shared_ptr<Row>> rows_;
   std::vector<std::uint8_t> scratch_;

@@ -38,8 +38,9 @@ class Scoreboard : public NicObserver, public PlayerObserver {
 
   /// Checks the completions that are visible by `now`.
   void settle(Time now);
-  /// Conservation, and what no completion has covered.
-  void finish(Time now, const RunTotals& totals);
+  /// Conservation, and what no completion has covered. `drained` false: the run was stopped, so that packets and writes
+  /// are on their way, and what they would bring is not missed.
+  void finish(Time now, const RunTotals& totals, bool drained = true);
 
   bool passed() const { return failure_count_ == 0; }
   std::uint64_t failure_count() const { return failure_count_; }
@@ -99,13 +100,14 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void expect_retired_where_due(const ShadowWindow& window, Time at);
   void compare_memory(ShadowBuffer& buffer, Time at);
   void check_visible(const PendingCheck& check);
+  bool may_be_on_its_way(const ShadowBuffer& buffer, std::uint64_t offset) const;
 
   PutRegistry& registry_;
   Host host_;
   std::uint32_t mtu_bytes_;
   bool with_bytes_;
 
-  boost::unordered_flat_map<NodeKey, std::unique_ptr<ShadowWindow>, Hash> windows_;      ///< by slot
+  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowWindow>, Hash> windows_;      ///< by slot
   boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> posted_;       ///< by completion word
   boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> buffers_;      ///< by buffer id, on the NIC
   boost::unordered_flat_map<MessageKey, std::unique_ptr<BoundMessage>, Hash> messages_;  ///< bound, not counted
@@ -116,6 +118,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   std::uint64_t checked_completions_ = 0;
   std::uint64_t checked_bytes_ = 0;
   std::uint64_t next_check_ = 0;
+  bool drained_ = true;
   std::vector<std::uint8_t> memory_;
   std::vector<std::string> failures_;
   std::uint64_t failure_count_ = 0;

@@ -103,6 +103,7 @@ class LineParser {
 
   static std::vector<std::string> all_words() {
     std::vector<std::string> words{"rank", "ranks", "repeat", "end", "rvma-trace"};
+    words.reserve(words.size() + operation_table().size());
     for (const OperationSyntax& syntax : operation_table()) words.emplace_back(syntax.word);
     return words;
   }

@@ -49,23 +49,23 @@ class IdealMachine {
   }
 
   void run() {
-    for (;;) {
+    // Now and then one rank stands still for a while, so that the others get as far ahead of it as they can.
+    std::uint64_t frozen = ranks_.size();
+    for (std::uint64_t turn = 0;; ++turn) {
+      if (turn % 64 == 0) frozen = random_.below(2 * ranks_.size());
       bool progress = false;
-      for (std::uint64_t tries = 0; tries < 4 * ranks_.size(); ++tries) {
-        const auto rank = static_cast<std::uint32_t>(random_.below(ranks_.size()));
-        for (std::uint64_t steps = random_.below(40); steps > 0 && step(rank); --steps) progress = true;
-      }
-      for (std::uint64_t n = random_.below(30); n > 0 && !in_flight_.empty(); --n) {
+      const std::uint64_t choice = random_.below(ranks_.size() + 1);
+      if (choice < ranks_.size() && choice != frozen) {
+        for (std::uint64_t steps = 1 + random_.below(3); steps > 0; --steps)
+          progress |= step(static_cast<std::uint32_t>(choice));
+      } else if (!in_flight_.empty()) {
         deliver();
         progress = true;
       }
-      if (progress) continue;
+      if (progress || turn % 256 != 0) continue;
+      // Perhaps nobody can go on.
       for (std::uint32_t r = 0; r < ranks_.size(); ++r) progress |= step(r);
-      if (!in_flight_.empty()) {
-        deliver();
-        progress = true;
-      }
-      if (!progress) break;
+      if (!progress && in_flight_.empty()) break;
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) EXPECT_EQ(ranks_[r].next, nullptr) << "rank " << r << " hangs";
     EXPECT_TRUE(in_flight_.empty());
