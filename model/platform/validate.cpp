@@ -48,15 +48,22 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
                 "expected at most nic.command.depth");
 
   // 2. What must fit into what.
-  const std::uint64_t longest_packet = data_wire_bytes(static_cast<std::uint32_t>(nic.mtu->count()));
-  check.require(nic.receive.buffer->count() >= longest_packet,
-                fmt::format("nic.receive.buffer: {} does not hold one packet of nic.mtu = {} ({} bytes on the wire)",
-                            to_string(nic.receive.buffer), to_string(nic.mtu), longest_packet),
-                fmt::format("expected at least {}B", longest_packet));
-  check.require(config.fabric.switch_.buffer->count() >= longest_packet,
-                fmt::format("fabric.switch.buffer: {} does not hold one packet of nic.mtu = {} ({} bytes on the wire)",
-                            to_string(config.fabric.switch_.buffer), to_string(nic.mtu), longest_packet),
-                fmt::format("expected at least {}B", longest_packet));
+  const std::uint64_t longest_data = data_wire_bytes(static_cast<std::uint32_t>(nic.mtu->count()));
+  const std::uint64_t longest_ack = ack_wire_bytes((nic.reliability.window + 63) / 64, nic.reliability.messages);
+  const auto holds_packets = [&](const char* key, Bytes buffer) {
+    check.require(buffer.count() >= longest_data,
+                  fmt::format("{}: {} does not hold one packet of nic.mtu = {} ({} bytes on the wire)", key,
+                              to_string(buffer), to_string(nic.mtu), longest_data),
+                  fmt::format("expected at least {}B", longest_data));
+    check.require(
+        buffer.count() >= longest_ack,
+        fmt::format("{}: {} does not hold the longest acknowledgement ({} bytes on the wire with "
+                    "nic.reliability.window = {} and nic.reliability.messages = {})",
+                    key, to_string(buffer), longest_ack, nic.reliability.window.get(), nic.reliability.messages.get()),
+        fmt::format("expected at least {}B", longest_ack));
+  };
+  holds_packets("nic.receive.buffer", nic.receive.buffer);
+  holds_packets("fabric.switch.buffer", config.fabric.switch_.buffer);
   check.require(nic.receive.parse_latency.get() >= nic.table.latency.get(),
                 fmt::format("nic.receive.parse_latency: {} is less than nic.table.latency = {}",
                             to_string(nic.receive.parse_latency.get()), to_string(nic.table.latency.get())),

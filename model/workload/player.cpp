@@ -380,7 +380,7 @@ class RankPlayer {
     }
   }
 
-  bool is_written(CompletionPointer completion) { return driver_.core().load64(completion.address) != 0; }
+  bool is_written(CompletionPointer completion) { return driver_.test(completion); }
 
   void free_put(const OpenPut& open) {
     tell([&](PlayerObserver& observer) { observer.put_freed(home_.node, open.completion.address); });

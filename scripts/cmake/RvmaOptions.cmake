@@ -22,7 +22,8 @@ endif()
 add_library(rvma_flags INTERFACE)
 target_compile_options(
   rvma_flags
-  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror
+            $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
             $<$<BOOL:${RVMA_SANITIZE}>:-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer>
             $<$<BOOL:${RVMA_COVERAGE}>:--coverage>
             $<$<BOOL:${RVMA_FUZZ}>:-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all>)
