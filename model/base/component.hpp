@@ -34,7 +34,11 @@ class SimContext {
   std::uint64_t notifications() const { return notifications_; }
   void count_notification() { ++notifications_; }
 
-  static Time now() { return Time::from_ps(static_cast<std::int64_t>(sc_core::sc_time_stamp().value())); }
+  static Time now() {
+    // The kernel keeps the current time in one place for the whole simulation; asking for it is a call each time.
+    static const sc_core::sc_time& current = sc_core::sc_time_stamp();
+    return Time::from_ps(static_cast<std::int64_t>(current.value()));
+  }
   static sc_core::sc_time to_sc(Time time) {
     return sc_core::sc_time::from_value(static_cast<sc_dt::uint64>(time.ps()));
   }

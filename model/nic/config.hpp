@@ -33,14 +33,14 @@ struct CommandConfig {
   Key<CommandMode> mode{CommandMode::inline_,
                         "inline: the core writes the 64 B descriptor to the NIC; ring: to host memory, and rings a "
                         "doorbell on which the NIC fetches it"};
-  Key<std::uint32_t> depth{1024, {2, 65536}, "descriptors in flight per process; a power of two"};
+  Key<std::uint32_t> depth{256, {2, 65536}, "descriptors in flight per process; a power of two"};
   Key<std::uint32_t> fetch{8, {1, 64}, "descriptors that one DMA read fetches at most (ring)"};
   Key<Cycles> latency{Cycles{4}, {Cycles{1}, Cycles{1000}}, "cycles from a descriptor's arrival to its execution"};
   BOOST_DESCRIBE_CLASS(CommandConfig, (), (mode, depth, fetch, latency), (), ())
 };
 
 struct TransmitConfig {
-  Key<std::uint32_t> open_puts{4096, {1, 1U << 20U}, "puts that the NIC holds from acceptance to outcome"};
+  Key<std::uint32_t> open_puts{1024, {1, 1U << 20U}, "puts that the NIC holds from acceptance to outcome"};
   Key<Bytes> buffer{Bytes::kib(64),
                     {Bytes{64}, Bytes::mib(64)},
                     "payload being read or waiting for the link; at least one mtu is always allowed"};

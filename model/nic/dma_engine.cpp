@@ -82,7 +82,7 @@ DmaEngine::~DmaEngine() { pool_->abandon(); }
 // ---------------------------------------------------------------------------------------------------------- writes
 
 void DmaEngine::write(DmaWrite write, DmaClient& client, Time at) {
-  RVMA_ASSERT(write.to.count > 0, "a DMA write of nothing");
+  RVMA_ASSERT(write.to.count() > 0, "a DMA write of nothing");
   take_due_words();
   Write job{std::move(write), &client, at, 0};
   if (job.request.is_word && at > now()) {
@@ -155,7 +155,7 @@ void DmaEngine::issue_write_burst() {
   burst.client = job.client;
   burst.tag = request.tag;
   burst.number = job.number;
-  burst.last = ++segment_ == request.to.count;
+  burst.last = ++segment_ == request.to.count();
   segment_offset_ += segment.bytes;
   if (burst.last) {
     segment_ = 0;
@@ -168,7 +168,7 @@ void DmaEngine::issue_write_burst() {
 // ----------------------------------------------------------------------------------------------------------- reads
 
 void DmaEngine::read(DmaRead read, DmaClient& client, Time at) {
-  RVMA_ASSERT(read.from.count > 0, "a DMA read of nothing");
+  RVMA_ASSERT(read.from.count() > 0, "a DMA read of nothing");
   take_due_words();
   std::uint32_t index = 0;
   if (free_reads_.empty()) {
@@ -208,7 +208,7 @@ void DmaEngine::issue_read_burst() {
   burst.extension.relaxed_ordering = false;
   burst.read = index;
   job.bytes_out += segment.bytes;
-  if (++job.issued == job.request.from.count) read_queue_.pop();
+  if (++job.issued == job.request.from.count()) read_queue_.pop();
   ++outstanding_;
   stats_.reads_outstanding.observe(outstanding_);
   begin_request(burst, begin);
@@ -222,7 +222,7 @@ void DmaEngine::answer_read(std::uint32_t read, Time at) {
   }
   --outstanding_;
   Read& job = reads_[read];
-  if (++job.answered < job.request.from.count) return;
+  if (++job.answered < job.request.from.count()) return;
   DmaClient* client = job.client;
   const std::uint64_t tag = job.request.tag;
   job.request.into.reset();

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <functional>
 #include <systemc>
@@ -129,15 +130,16 @@ struct Segment {
   PhysicalAddress address;
   std::uint32_t bytes = 0;
 };
-/// What one transfer touches: a packet crosses at most mtu / page + 1 page borders.
+/// What one transfer touches: a packet of at most 32 KiB lies in at most 9 pages of 4 KiB or more. Copies cost what is in
+/// it, not what could be.
 struct SegmentList {
-  static constexpr std::size_t kMost = 18;
-  std::array<Segment, kMost> segments{};
-  std::uint32_t count = 0;
-  void add(PhysicalAddress address, std::uint32_t bytes) { segments.at(count++) = Segment{address, bytes}; }
+  static constexpr std::size_t kMost = 10;
+  boost::container::static_vector<Segment, kMost> segments;
+  void add(PhysicalAddress address, std::uint32_t bytes) { segments.push_back(Segment{address, bytes}); }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(segments.size()); }
   std::uint32_t total_bytes() const {
     std::uint32_t total = 0;
-    for (std::uint32_t i = 0; i < count; ++i) total += segments[i].bytes;
+    for (const Segment& segment : segments) total += segment.bytes;
     return total;
   }
 };

@@ -2,6 +2,7 @@
 
 #include "fabric/fabric.hpp"
 #include "fabric/wire.hpp"
+#include "nic/delivery.hpp"
 #include "nic/interfaces.hpp"
 #include "platform/config.hpp"
 
@@ -49,7 +50,7 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
 
   // 2. What must fit into what.
   const std::uint64_t longest_data = data_wire_bytes(static_cast<std::uint32_t>(nic.mtu->count()));
-  const std::uint64_t longest_ack = ack_wire_bytes((nic.reliability.window + 63) / 64, nic.reliability.messages);
+  const std::uint64_t longest_ack = largest_acknowledgement_bytes(nic.reliability.window, nic.reliability.messages);
   const auto holds_packets = [&](const char* key, Bytes buffer) {
     check.require(buffer.count() >= longest_data,
                   fmt::format("{}: {} does not hold one packet of nic.mtu = {} ({} bytes on the wire)", key,

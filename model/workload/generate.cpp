@@ -17,7 +17,8 @@ namespace {
 /// Messages of more than this are no test of a NIC but of the host's memory.
 constexpr std::uint64_t kMaxMessageBytes = 1ULL << 30U;
 constexpr std::uint64_t kMaxCount = 1ULL << 48U;
-constexpr std::uint64_t kBufferBytes = 1024 * 1024;  ///< about what a posted buffer of a stream holds
+/// About what a posted buffer of a stream holds: small enough that history and pending buffers stay in a host's cache.
+constexpr std::uint64_t kBufferBytes = 256 * 1024;
 /// Messages that a rank of the random pattern sends between two barriers.
 constexpr std::uint64_t kRoundMessages = 32;
 /// No more than this many buffers are posted to a node at a time, so that the smallest legal NIC holds them.
@@ -294,7 +295,7 @@ GeneratorPattern stream_pattern() {
           "rank 0 sends messages to rank 1 as fast as it can",
           {{"size", T::size, "64KiB", "bytes of a message"},
            {"count", T::integer, "1000", "messages"},
-           {"per-buffer", T::integer, "auto", "messages in a posted buffer; auto: as many as make about 1MiB"},
+           {"per-buffer", T::integer, "auto", "messages in a posted buffer; auto: as many as make about 256KiB"},
            {"how", T::wait_how, "mwait", "how the receiver waits for its last buffer: mwait, poll or interrupt"}}};
 }
 
@@ -319,7 +320,7 @@ GeneratorPattern incast_pattern() {
            {"size", T::size, "4KiB", "bytes of a message"},
            {"count", T::integer, "1000", "messages of each sender"},
            {"shared", T::flag, "", "one window for all senders instead of one each"},
-           {"per-buffer", T::integer, "auto", "messages of each sender in a buffer; auto: as many as make about 1MiB"},
+           {"per-buffer", T::integer, "auto", "messages of each sender in a buffer; auto: as many as make about 256KiB"},
            {"how", T::wait_how, "mwait", "how the receiver waits for its last buffers: mwait, poll or interrupt"}}};
 }
 

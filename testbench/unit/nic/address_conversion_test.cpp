@@ -91,7 +91,7 @@ TEST(AddressConversion, DecidesWhenReadyAndPlacesAfterItsLatency) {
   EXPECT_EQ(bench.delivery.admitted[0].second, cycle(10));
   EXPECT_EQ(call.at, Cycles{14});  // nic.receive.conversion_latency
   EXPECT_EQ(call.packet.left[static_cast<std::size_t>(Stage::address_conversion)], cycle(14));
-  ASSERT_EQ(call.to.count, 1U);
+  ASSERT_EQ(call.to.count(), 1U);
   EXPECT_EQ(call.to.segments[0].address, PhysicalAddress{0x7000 + 0x40 + 8});  // head's place in its page, offset
   EXPECT_EQ(call.to.segments[0].bytes, 64U);
   EXPECT_EQ(call.packet.buffer_offset, 8U);
@@ -280,7 +280,7 @@ TEST(AddressConversion, EmptyPutTouchesNoMemory) {
   bench.script.at(cycle(0), [&] { bench.hand(single(0, 0, 8192), 10); });
   run_until(cycle(40));
   ASSERT_EQ(bench.writer.calls.size(), 1U);
-  EXPECT_EQ(bench.writer.calls[0].to.count, 0U);
+  EXPECT_EQ(bench.writer.calls[0].to.count(), 0U);
   EXPECT_EQ(bench.writer.calls[0].at, Cycles{14});
   EXPECT_TRUE(bench.dma.reads.empty());
 }
@@ -304,7 +304,7 @@ TEST(AddressConversion, SplitsAtPagesAndFetchesTheirList) {
   ASSERT_EQ(bench.writer.calls.size(), 2U);
   const auto& missed = bench.writer.of(0);
   EXPECT_EQ(missed.at, Cycles{10 + 500 + 4});
-  ASSERT_EQ(missed.to.count, 2U);
+  ASSERT_EQ(missed.to.count(), 2U);
   EXPECT_EQ(missed.to.segments[0].address, PhysicalAddress{0x100'0000 + 16 * kPage + 256});
   EXPECT_EQ(missed.to.segments[0].bytes, 4096U - 256);
   EXPECT_EQ(missed.to.segments[1].address, PhysicalAddress{0x100'0000 + 32 * kPage});
@@ -390,7 +390,7 @@ TEST(AddressConversion, TheSmallestCacheStillMakesProgress) {
   run_until(cycle(5'000));
   ASSERT_EQ(bench.writer.calls.size(), 2U);
   for (const auto& call : bench.writer.calls) {
-    ASSERT_EQ(call.to.count, 2U);
+    ASSERT_EQ(call.to.count(), 2U);
     EXPECT_EQ(call.to.segments[0].address, PhysicalAddress{0x100'0000 + 7 * 16 * kPage + 256});
     EXPECT_EQ(call.to.segments[1].address, PhysicalAddress{0x100'0000 + 8 * 16 * kPage});
   }
@@ -443,7 +443,7 @@ TEST(AddressConversion, RandomPlacesAreTranslatedByteForByte) {
     const PacketSpec& spec = specs[call.packet.sequence];
     ASSERT_EQ(call.to.total_bytes(), spec.length);
     std::uint64_t position = kHead % kPage + spec.offset;
-    for (std::uint32_t s = 0; s < call.to.count; ++s) {
+    for (std::uint32_t s = 0; s < call.to.count(); ++s) {
       const Segment& segment = call.to.segments[s];
       ASSERT_EQ(segment.address.value(), 0x100'0000 + position / kPage * 16 * kPage + position % kPage);
       ASSERT_LE(position % kPage + segment.bytes, kPage);

@@ -85,7 +85,7 @@ TEST(CompletionWriter, WritesOneStrictWordAfterItsLatency) {
   EXPECT_EQ(bench.dma.writes[0].at, Time::from_ns(10 + kLatency));
   EXPECT_TRUE(write.is_word);
   EXPECT_FALSE(write.relaxed_ordering);
-  ASSERT_EQ(write.to.count, 1U);
+  ASSERT_EQ(write.to.count(), 1U);
   EXPECT_EQ(write.to.segments[0].address, PhysicalAddress{0x50});
   EXPECT_EQ(write.to.segments[0].bytes, 16U);
   EXPECT_EQ(write.word[0], 0x1001U);

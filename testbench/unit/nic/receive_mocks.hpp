@@ -190,7 +190,7 @@ class FakeDma : public Component, public DmaIf {
     room_();
   }
   void read(DmaRead read, DmaClient& client, Time at) override {
-    RVMA_ASSERT(read.from.count == 1, "a page list's line is one piece");
+    RVMA_ASSERT(read.from.count() == 1, "a page list's line is one piece");
     const Segment from = read.from.segments[0];
     reads.push_back({from.address, from.bytes, at});
     script_.at(at + read_time, [this, read, from, &client] {

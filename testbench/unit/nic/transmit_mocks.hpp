@@ -34,7 +34,7 @@ class MemoryDma : public Component, public DmaIf {
 
   void write(DmaWrite write, DmaClient& client, Time at) override {
     RVMA_ASSERT(at >= SimContext::now(), "write in the past");
-    RVMA_ASSERT(write.is_word && write.to.count == 1, "the transmit side writes words only");
+    RVMA_ASSERT(write.is_word && write.to.count() == 1, "the transmit side writes words only");
     const std::uint64_t address = write.to.segments[0].address.value();
     words.push_back({address, write.word[0], write.word[1], at, write.relaxed_ordering});
     if (address + 16 <= memory.size()) {
@@ -51,7 +51,7 @@ class MemoryDma : public Component, public DmaIf {
     const Time duration = slow_read == reads.size() ? read_time * 3 : read_time;
     script_.at(at + duration, [this, read, &client] {
       std::uint32_t to = read.into_offset;
-      for (std::uint32_t i = 0; i < read.from.count && read.into; ++i) {
+      for (std::uint32_t i = 0; i < read.from.count() && read.into; ++i) {
         const Segment& from = read.from.segments.at(i);
         RVMA_ASSERT(from.address.value() + from.bytes <= memory.size(), "read beyond the test's memory");
         std::memcpy(read.into->data() + to, memory.data() + from.address.value(), from.bytes);

@@ -224,7 +224,7 @@ TEST(WindowCalls, EpochsAndTheirList) {
   EXPECT_EQ(bench.answer->value, 5U);
   std::vector<std::uint8_t> bytes;
   for (const DmaWrite& write : bench.dma.writes) {
-    ASSERT_EQ(write.to.count, 1U);
+    ASSERT_EQ(write.to.count(), 1U);
     EXPECT_EQ(write.to.segments[0].address.value(), 0x9000 + bytes.size());
     EXPECT_FALSE(write.relaxed_ordering);
     EXPECT_FALSE(write.is_word);

@@ -1,0 +1,165 @@
+// stats.json: complete, valid, exact.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <regex>
+#include <sstream>
+
+#include "finished_run.hpp"
+
+namespace rvma {
+namespace {
+
+namespace json = boost::json;
+using test::FinishedRun;
+using test::ps_of;
+
+std::string text_of(const RunReport& report) {
+  std::ostringstream out;
+  write_stats_json(out, report);
+  return out.str();
+}
+
+/// The number of member `key` of object `object`, exactly as it is written.
+std::string digits_of(const std::string& text, const std::string& object, const std::string& key) {
+  const std::size_t begin = text.find("\"" + object + "\": {");
+  if (begin == std::string::npos) return "no " + object;
+  const std::string members = text.substr(begin, text.find('}', begin) - begin);
+  std::smatch found;
+  const std::regex member("\"" + key + "\": ([0-9.]+)");
+  return std::regex_search(members, found, member) ? found[1].str() : "no " + key;
+}
+
+/// Says how a statistic must stand in the file.
+class Expect : public StatVisitor {
+ public:
+  explicit Expect(const json::object& unit) : unit_(unit) {}
+  void counter(const std::string& name, const Counter& stat) override {
+    EXPECT_EQ(at(name).to_number<std::uint64_t>(), stat.value()) << name;
+  }
+  void time_sum(const std::string& name, const TimeSum& stat) override { expect_time(at(name), stat.value(), name); }
+  void peak(const std::string& name, const Peak& stat) override {
+    EXPECT_EQ(at(name).to_number<std::uint64_t>(), stat.value()) << name;
+  }
+  void histogram(const std::string& name, const Histogram& stat) override {
+    const json::object& members = at(name).as_object();
+    EXPECT_EQ(members.at("count").to_number<std::uint64_t>(), stat.count());
+    expect_time(members.at("min"), stat.min(), name);
+    expect_time(members.at("mean"), stat.mean(), name);
+    expect_time(members.at("p50"), stat.quantile(500), name);
+    expect_time(members.at("p99"), stat.quantile(990), name);
+    expect_time(members.at("p999"), stat.quantile(999), name);
+    expect_time(members.at("max"), stat.max(), name);
+  }
+  void utilisation(const std::string& name, const Utilisation& stat) override {
+    const json::object& members = at(name).as_object();
+    const char* work = stat.kind() == WorkKind::bits ? "bits" : "operations";
+    EXPECT_EQ(members.at(work).to_number<std::uint64_t>(), stat.work());
+    expect_time(members.at("busy_ns"), stat.busy(), name);
+    EXPECT_TRUE(members.contains("share"));
+  }
+
+ private:
+  const json::value& at(const std::string& name) {
+    if (unit_.contains(name)) return unit_.at(name);
+    ADD_FAILURE() << name << " is not in the file";
+    return nothing_;
+  }
+  static void expect_time(const json::value& value, Time time, const std::string& name) {
+    EXPECT_NEAR(value.to_number<double>(), static_cast<double>(time.ps()) / 1000, 1e-6) << name;
+  }
+  const json::object& unit_;
+  json::value nothing_ = json::object{};
+};
+
+TEST(StatsJson, HoldsEveryRegisteredStatisticUnderItsUnit) {
+  FinishedRun run(7);
+  const json::value parsed = json::parse(text_of(run.report));
+  const json::object& units = parsed.at("units").as_object();
+  EXPECT_EQ(units.size(), 3U);
+  std::size_t members = 0;
+  for (const auto& unit : units) members += unit.value().as_object().size();
+  EXPECT_EQ(members, run.stats().entries().size());
+  for (const StatsRegistry::Entry& entry : run.stats().entries()) {
+    SCOPED_TRACE(entry.unit_path + "." + entry.name);
+    ASSERT_TRUE(units.contains(entry.unit_path));
+    Expect expect(units.at(entry.unit_path).as_object());
+    entry.stat->visit(entry.name, expect);
+  }
+}
+
+TEST(StatsJson, HasEveryKeyThatOthersRelyOn) {
+  FinishedRun run(3);
+  run.report.problems = {"rank 1 waits for b"};
+  run.report.partial = true;
+  const json::value parsed = json::parse(text_of(run.report));
+  EXPECT_EQ(parsed.at("schema").as_string(), "rvma-stats/1");
+  const auto expect_keys = [&](const json::value& value, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) EXPECT_TRUE(value.as_object().contains(key)) << key;
+  };
+  expect_keys(parsed.at("check"), {"passed", "failures"});
+  expect_keys(parsed.at("sim"),
+              {"time_ns", "cycles", "events", "activations", "wall_s", "packets_per_wall_s", "peak_rss_bytes"});
+  const json::value& totals = parsed.at("totals");
+  expect_keys(totals, {"puts", "messages_delivered", "bytes_delivered", "completions", "refusals", "packets"});
+  expect_keys(totals.at("refusals"), {"no_mailbox", "closed", "bad_key", "stale", "no_buffer", "bounds", "busy"});
+  expect_keys(totals.at("packets"),
+              {"sent", "delivered", "dropped", "duplicate", "retransmitted", "corrupt", "out_of_order"});
+  for (const char* latency : {"put_to_completion", "put_to_ack"}) {
+    expect_keys(parsed.at("latency_ns").at(latency), {"count", "min", "mean", "p50", "p99", "p999", "max"});
+  }
+  expect_keys(parsed, {"bandwidth_gbps", "units", "limits", "bottleneck", "config"});
+  for (const json::value& limit : parsed.at("limits").as_array()) {
+    expect_keys(limit, {"unit", "achieved", "share"});
+    EXPECT_NE(limit.as_object().contains("bound_gbps"), limit.as_object().contains("bound_mpps"));
+  }
+  EXPECT_EQ(parsed.at("config").at("nic").at("clock").as_string(), "1GHz");
+  EXPECT_EQ(parsed.at("run").at("trace").as_string(), "a \"quoted\" trace");
+  EXPECT_TRUE(parsed.at("run").at("partial").as_bool());
+  EXPECT_EQ(parsed.at("run").at("problems").as_array().size(), 1U);
+}
+
+TEST(StatsJson, TheBreakdownAddsUpToTheMeanToTheLastDigit) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    FinishedRun run(seed);
+    const std::string text = text_of(run.report);
+    std::int64_t sum = 0;
+    for (std::size_t stage = 1; stage < kStages; ++stage) {
+      sum += ps_of(digits_of(text, "breakdown_ns", ValueText<Stage>::print(static_cast<Stage>(stage))));
+    }
+    EXPECT_EQ(sum, ps_of(digits_of(text, "breakdown_ns", "total")));
+    EXPECT_EQ(sum, ps_of(digits_of(text, "put_to_completion", "mean")));
+  }
+}
+
+TEST(StatsJson, RatesAndTotals) {
+  FinishedRun run(5);
+  const json::value parsed = json::parse(text_of(run.report));
+  const RunTotals& totals = run.recorder().totals();
+  EXPECT_EQ(parsed.at("totals").at("puts").to_number<std::uint64_t>(), totals.puts);
+  EXPECT_EQ(parsed.at("totals").at("bytes_delivered").to_number<std::uint64_t>(), totals.bytes_delivered);
+  EXPECT_EQ(parsed.at("totals").at("ended").at("ok").to_number<std::uint64_t>(), totals.puts);
+  std::uint64_t out_of_order = 0;
+  for (const StatsRegistry::Entry& entry : run.stats().entries()) {
+    if (entry.name == "out_of_order") out_of_order += dynamic_cast<const Counter&>(*entry.stat).value();
+  }
+  EXPECT_EQ(parsed.at("totals").at("packets").at("out_of_order").to_number<std::uint64_t>(), out_of_order);
+  const RunRecorder::Region& region = run.recorder().region();
+  EXPECT_NEAR(parsed.at("bandwidth_gbps").at("goodput").to_number<double>(),
+              8000.0 * static_cast<double>(region.payload_bytes) / static_cast<double>(region.duration().ps()), 6e-4);
+  EXPECT_EQ(parsed.at("check").at("enabled").as_bool(), false);
+  // 1.5 s of wall time.
+  EXPECT_EQ(packets_per_wall_s(run.report), totals.packets_delivered * 1'000'000 / 1'500'001);
+}
+
+TEST(StatsJson, SameRunSameBytes) {
+  FinishedRun a(11);
+  FinishedRun b(11);
+  EXPECT_EQ(text_of(a.report), text_of(b.report));
+}
+
+}  // namespace
+}  // namespace rvma
