@@ -254,7 +254,7 @@ class Run {
     recorder_.finish(now);
     judge(end, report);
     if (scoreboard_) {
-      scoreboard_->finish(now, recorder_.totals());
+      scoreboard_->finish(now, recorder_.totals(), end == Clockwork::End::starved);
       if (!scoreboard_->passed()) {
         report.problems.push_back("check: " + std::to_string(scoreboard_->failure_count()) + " failures");
       }

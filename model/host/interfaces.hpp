@@ -16,7 +16,8 @@ namespace rvma {
 /// transaction; a target that does not know it treats every write as strictly ordered.
 ///
 /// It may be a member of the initiator's pooled transaction: set_extension() once, reset() for each use. free(), which
-/// the payload's destructor calls, leaves it to its owner; only clones (deep_copy_from) belong to their payload.
+/// the payload's destructor calls, leaves it to its owner (so it must outlive the payload, or be cleared from it); only
+/// clones (deep_copy_from) belong to their payload.
 struct BurstExtension : tlm::tlm_extension<BurstExtension> {
   /// May be passed by later writes (payload). A write without it becomes visible after all earlier ones.
   bool relaxed_ordering = false;

@@ -175,6 +175,15 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
     drop(*packet, message, at);
     return;
   }
+  // A managed message that does not fit retires the buffer before it binds to the next one, or is refused.
+  const auto tell_retired = [&] {
+    observers_.tell([&](NicObserver& observer) {
+      observer.epoch_retired(node_, bound.slot, bound.retired_buffer, bound.retired_epoch, false, at);
+    });
+  };
+  const bool is_misfit =
+      bound.retired && (bound.outcome != Outcome::pending || bound.retired_buffer != bound.place.buffer);
+  if (is_misfit) tell_retired();
   if (bound.outcome != Outcome::pending) {
     refuse(message, bound.outcome, at);
   } else {
@@ -185,11 +194,7 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
                              packet->data.message_length, at);
     });
   }
-  if (bound.retired) {
-    observers_.tell([&](NicObserver& observer) {
-      observer.epoch_retired(node_, bound.slot, bound.retired_buffer, bound.retired_epoch, false, at);
-    });
-  }
+  if (bound.retired && !is_misfit) tell_retired();
   if (bound.retired_next) {
     observers_.tell([&](NicObserver& observer) {
       observer.epoch_retired(node_, bound.slot, bound.place.buffer, bound.epoch, false, at);

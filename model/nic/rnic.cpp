@@ -13,7 +13,6 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const NicCo
       dma("dma"),
       mmio("mmio"),
       windows_(config),
-      dma_engine_("dma_engine", context, config),
       table_("table", context, config.clock, config.table),
       parser_("parser", context, config, node, observers),
       conversion_("conversion", context, config, Bytes{page_bytes}, node, windows_, observers),
@@ -27,7 +26,8 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const NicCo
                 arm_, observers),
       egress_("egress", context, config, node, observers),
       input_(parser_),
-      armed_completions_(arm_, completion_writer_) {
+      armed_completions_(arm_, completion_writer_),
+      dma_engine_("dma_engine", context, config) {
   RVMA_ASSERT(boot_number > 0, "incarnation 0 means `not heard yet`");
   bind_units();
   mmio.register_b_transport(this, &Rnic::b_transport);

@@ -90,7 +90,6 @@ class Rnic : public Component {
 
   InterruptArm arm_;
   WindowStore windows_;
-  DmaEngine dma_engine_;
   TableUnit table_;
   ReceiveParser parser_;
   AddressConversion conversion_;
@@ -104,6 +103,8 @@ class Rnic : public Component {
   Egress egress_;
   Input input_;
   ArmedCompletions armed_completions_;
+  // Its bursts hold payloads from the other units' pools: it goes before they do.
+  DmaEngine dma_engine_;
 };
 
 }  // namespace rvma

@@ -61,6 +61,7 @@ class HistoryRing {
 struct Buffer {
   BufferDescriptor descriptor;
   SlotId slot;
+  std::uint32_t generation = 0;  ///< of the slot's window
   BufferId next = kNoBuffer;     ///< in its window's bucket
   Epoch epoch;                   ///< once retired
   std::uint64_t reserved = 0;    ///< bytes or ops bound
@@ -438,6 +439,8 @@ bool WindowStore::count(const PlacedPacket& packet) {
   // 3. A retired buffer completes when no bound message is unfinished. What was delivered never decides.
   const SlotId slot = buffer.slot;
   Window& window = store.windows[slot];
+  RVMA_ASSERT(buffer.generation == window.generation,
+              "a slot is not used again while a message is bound to its window");
   --buffer.unfinished;
   --window.unfinished;
   if (buffer.retired && buffer.unfinished == 0) store.complete_drained(window, slot);
@@ -540,6 +543,7 @@ WindowStore::PostAnswer WindowStore::post_buffer(SlotId slot, const Descriptor& 
   store.buffers.reach(store.buffer_ids.made());
   Buffer& buffer = store.buffers[id];
   buffer.slot = slot;
+  buffer.generation = window.generation;
   buffer.descriptor.pid = window.pid;
   buffer.descriptor.head = call.local;
   buffer.descriptor.size = call.length;

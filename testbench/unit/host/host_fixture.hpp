@@ -20,8 +20,8 @@ namespace rvma::test {
 class TransactionPool : public tlm::tlm_mm_interface {
  public:
   struct Item {
+    BurstExtension burst;  // first: the payload's destructor asks it
     tlm::tlm_generic_payload payload;
-    BurstExtension burst;
     std::vector<std::uint8_t> data;
   };
 

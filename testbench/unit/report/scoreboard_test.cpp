@@ -795,6 +795,17 @@ TEST_F(ScoreboardTest, ReportsABufferThatNobodyPosted) {
   expect_only("a buffer was posted that no program issued");
 }
 
+TEST_F(ScoreboardTest, ReportsABufferPostedToAClosedSlot) {
+  nic().post(64);
+  expect_only("a buffer was posted to closed slot 5");
+}
+
+TEST_F(CompletionTest, ReportsACompletionThatNeverBecomesVisible) {
+  scoreboard().completion_written(kReceiver, FakeNic::completion_of(buffer_, 0, 2048), nic().now(), Time::max());
+  finish();
+  expect_only("1 completions, 0 checked");
+}
+
 TEST_F(CompletionTest, ReportsALostPacket) {
   nic().complete(buffer_, 0, 2048);
   ++nic().totals().packets_sent;

@@ -254,9 +254,9 @@ TEST(Generate, StreamOfEveryLengthIsExact) {
   EXPECT_EQ(play("stream", {{"count", "7"}, {"size", "0"}, {"per-buffer", "3"}}).messages, 7U);
 }
 
-TEST(Generate, StreamDefaultsToBuffersOfOneMebibyte) {
+TEST(Generate, StreamDefaultsToBuffersOf256Kibibytes) {
   const std::string text = generated("stream", {});
-  EXPECT_THAT(text, HasSubstr("threshold=1MiB"));
+  EXPECT_THAT(text, HasSubstr("threshold=256KiB"));
   EXPECT_EQ(checked(text)->total_puts(), 1000U);
   EXPECT_THAT(generated("stream", {{"size", "3MiB"}, {"count", "5"}}), HasSubstr("threshold=3MiB"));
 }
