@@ -130,8 +130,8 @@ struct Segment {
   PhysicalAddress address;
   std::uint32_t bytes = 0;
 };
-/// What one transfer touches: a packet of at most 32 KiB lies in at most 9 pages of 4 KiB or more. Copies cost what is in
-/// it, not what could be.
+/// What one transfer touches: a packet of at most 32 KiB lies in at most 9 pages of 4 KiB or more. Copies cost what is
+/// in it, not what could be.
 struct SegmentList {
   static constexpr std::size_t kMost = 10;
   boost::container::static_vector<Segment, kMost> segments;

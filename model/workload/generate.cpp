@@ -314,14 +314,15 @@ std::optional<Error> write_stream(Options& options, std::ostream& out) {
 
 GeneratorPattern incast_pattern() {
   using T = GeneratorOptionType;
-  return {"incast",
-          "all ranks send messages to rank 0",
-          {{"ranks", T::integer, "8", "ranks, the receiver included; at least 2"},
-           {"size", T::size, "4KiB", "bytes of a message"},
-           {"count", T::integer, "1000", "messages of each sender"},
-           {"shared", T::flag, "", "one window for all senders instead of one each"},
-           {"per-buffer", T::integer, "auto", "messages of each sender in a buffer; auto: as many as make about 256KiB"},
-           {"how", T::wait_how, "mwait", "how the receiver waits for its last buffers: mwait, poll or interrupt"}}};
+  return {
+      "incast",
+      "all ranks send messages to rank 0",
+      {{"ranks", T::integer, "8", "ranks, the receiver included; at least 2"},
+       {"size", T::size, "4KiB", "bytes of a message"},
+       {"count", T::integer, "1000", "messages of each sender"},
+       {"shared", T::flag, "", "one window for all senders instead of one each"},
+       {"per-buffer", T::integer, "auto", "messages of each sender in a buffer; auto: as many as make about 256KiB"},
+       {"how", T::wait_how, "mwait", "how the receiver waits for its last buffers: mwait, poll or interrupt"}}};
 }
 
 std::optional<Error> write_incast(Options& options, std::ostream& out) {
