@@ -45,13 +45,11 @@ std::int64_t whole_period(Frequency frequency) {
 
 ClockDomain::ClockDomain(Frequency frequency) : frequency_(frequency), whole_period_ps_(whole_period(frequency)) {}
 
-Time ClockDomain::time_of(Cycles cycle) const {
-  if (whole_period_ps_ != 0) return Time::from_ps(whole_period_ps_) * cycle.count();
+Time ClockDomain::exact_time_of(Cycles cycle) const {
   return Time::from_ps(to_int64(ceil_divide(int128{cycle.count()} * kPsUhz, frequency_.uhz())));
 }
 
-Cycles ClockDomain::edge_at_or_after(Time time) const {
-  if (whole_period_ps_ != 0) return Cycles{ceil_divide_64(time.ps(), whole_period_ps_)};
+Cycles ClockDomain::exact_edge_at_or_after(Time time) const {
   // The least k with ceil(k * P) >= t is the least k with k * P > t - 1, because t is whole.
   return Cycles{to_int64(floor_divide((int128{time.ps()} - 1) * frequency_.uhz(), kPsUhz) + 1)};
 }
@@ -64,6 +62,9 @@ Cycles ClockDomain::cycles(Delay delay) const {
 
 Serializer::Serializer(Rate rate) : rate_(rate) {
   RVMA_ASSERT(rate.bits_per_s() > 0, "a channel needs a rate above zero");
+  if (8 * kPsPerSecond % rate.bits_per_s() == 0) {
+    whole_ps_per_byte_ = static_cast<std::int64_t>(8 * kPsPerSecond / rate.bits_per_s());
+  }
 }
 
 Serializer::Slot Serializer::occupy(std::uint64_t bytes, Time not_before) {
@@ -73,6 +74,10 @@ Serializer::Slot Serializer::occupy(std::uint64_t bytes, Time not_before) {
     remainder_ = 0;
   }
   const Time start = free_at_;
+  if (whole_ps_per_byte_ != 0 && bytes <= std::numeric_limits<std::uint32_t>::max()) {
+    free_at_ = start + Time::from_ps(whole_ps_per_byte_) * static_cast<std::int64_t>(bytes);
+    return {start, free_at_};
+  }
   const Time whole_start = remainder_ == 0 ? start : start - Time::from_ps(1);
 
   // 2. The true end, in 1/rate of a ps after whole_start.

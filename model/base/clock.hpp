@@ -15,15 +15,24 @@ class ClockDomain {
 
   Frequency frequency() const { return frequency_; }
   /// Time of edge `cycle`.
-  Time time_of(Cycles cycle) const;
+  Time time_of(Cycles cycle) const {
+    return whole_period_ps_ != 0 ? Time::from_ps(whole_period_ps_) * cycle.count() : exact_time_of(cycle);
+  }
   /// Index of the first edge at or after `time`: what enters the domain is taken at this edge.
-  Cycles edge_at_or_after(Time time) const;
+  Cycles edge_at_or_after(Time time) const {
+    if (whole_period_ps_ == 0) return exact_edge_at_or_after(time);
+    const std::int64_t whole = time.ps() / whole_period_ps_;
+    return Cycles{whole * whole_period_ps_ < time.ps() ? whole + 1 : whole};
+  }
   /// Shortest whole number of cycles that lasts at least `delay`.
   Cycles cycles(Delay delay) const;
   /// A delay as time; cycles count from edge 0.
   Time time(Delay delay) const { return delay.in_cycles() ? time_of(delay.cycles()) : delay.time(); }
 
  private:
+  Time exact_time_of(Cycles cycle) const;
+  Cycles exact_edge_at_or_after(Time time) const;
+
   Frequency frequency_;
   std::int64_t whole_period_ps_;  ///< the period if it is a whole number of ps (the fast path), else 0
 };
@@ -47,6 +56,7 @@ class Serializer {
 
  private:
   Rate rate_;
+  std::int64_t whole_ps_per_byte_ = 0;  ///< if a byte lasts a whole number of ps (then nothing is ever carried), else 0
   Time free_at_;
   std::uint64_t remainder_ = 0;  ///< of the last end, in 1/bits_per_s of a ps: true end = free_at_ - 1ps + remainder
 };

@@ -13,6 +13,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <systemc>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "platform/system.hpp"
 #include "report/put_registry.hpp"
 #include "report/recorder.hpp"
+#include "workload/generate.hpp"
 #include "workload/player.hpp"
 #include "workload/trace.hpp"
 
@@ -89,15 +91,14 @@ Measurement measure_bare_loop(std::uint64_t packets) {
   return {packets, wall, loop.activations()};
 }
 
-/// What `rvma gen stream --size 4KiB` writes, in its simplest form.
+/// `rvma gen stream --size 4KiB --count PACKETS`.
 std::string stream_trace(std::uint64_t packets) {
-  const std::uint64_t per_buffer = 256;
-  const std::uint64_t batches = std::max<std::uint64_t>(1, packets / (per_buffer * 4));
-  const std::string count = std::to_string(batches);
-  return "rvma-trace 1\nranks 2\nrank 1\ninit_window w mailbox=0xbeef threshold=1MiB placement=managed\n"
-         "repeat 4\npost_buffer w size=1MiB\nend\nbarrier\nrepeat " +
-         count + "\nrepeat 4\npost_buffer w size=1MiB\nend\nbarrier\nend\nrank 0\nrepeat " + count +
-         "\nbarrier\nrepeat 1024\nput rank=1 mailbox=0xbeef size=4KiB\nend\nend\nwait all\n";
+  std::ostringstream text;
+  if (const auto error = generate("stream", {{"size", "4KiB"}, {"count", std::to_string(packets)}}, text)) {
+    std::fprintf(stderr, "%s\n", error->to_string().c_str());
+    std::exit(1);
+  }
+  return text.str();
 }
 
 Measurement measure_stream(std::uint64_t packets, PayloadMode payload) {
