@@ -200,7 +200,6 @@ class Run {
       : options_(options),
         config_(config),
         trace_(trace),
-        files_(files),
         context_(config.workload.seed),
         with_bytes_(config.workload.payload.get() == PayloadMode::bytes),
         writes_(!options.out_dir.empty()),
@@ -314,7 +313,6 @@ class Run {
   const RunOptions& options_;
   const Config& config_;
   const Trace& trace_;
-  ResultFiles& files_;
   SimContext context_;
   bool with_bytes_;
   bool writes_;

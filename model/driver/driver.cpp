@@ -385,10 +385,11 @@ Status Driver::post_buffer(Window window, VirtualAddress buffer, std::uint64_t s
   return impl_->post(descriptor);
 }
 
-Status Driver::post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, std::uint32_t key, VirtualAddress buffer,
-                                    std::uint64_t size, CompletionPointer completion) {
+Status Driver::post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, ThresholdType type, std::uint32_t key,
+                                    VirtualAddress buffer, std::uint64_t size, CompletionPointer completion) {
   Descriptor descriptor = window_call(Opcode::post_one_time_buffer, mailbox);
   descriptor.threshold = threshold;
+  descriptor.threshold_type = type;
   descriptor.key = key;
   descriptor.local = buffer;
   descriptor.length = size;

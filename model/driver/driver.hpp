@@ -79,8 +79,8 @@ class Driver {
   /// Does not wait: a refusal by the NIC is answered late; wait() and test() on the completion then end with its
   /// status, and the observer is told. `completion` is set to 0 first.
   Status post_buffer(Window window, VirtualAddress buffer, std::uint64_t size, CompletionPointer completion);
-  Status post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, std::uint32_t key, VirtualAddress buffer,
-                              std::uint64_t size, CompletionPointer completion);
+  Status post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, ThresholdType type, std::uint32_t key,
+                              VirtualAddress buffer, std::uint64_t size, CompletionPointer completion);
   /// Does not wait. `completion` receives (outcome, bytes) when the put has ended.
   Status put(DestinationRank destination, Mailbox mailbox, std::uint64_t offset, VirtualAddress source,
              std::uint64_t length, std::uint32_t key, CompletionPointer completion);

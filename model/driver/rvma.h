@@ -78,8 +78,9 @@ RVMA_Status RVMA_Init_window(RVMA_Process* process, RVMA_Mailbox mailbox, uint64
                              RVMA_Placement placement, uint32_t key, unsigned flags, RVMA_Window* window);
 RVMA_Status RVMA_Post_buffer(RVMA_Process* process, RVMA_Window window, RVMA_Address buffer, uint64_t size,
                              RVMA_Completion completion);
-RVMA_Status RVMA_Post_one_time_buffer(RVMA_Process* process, RVMA_Mailbox mailbox, uint64_t threshold, uint32_t key,
-                                      RVMA_Address buffer, uint64_t size, RVMA_Completion completion);
+RVMA_Status RVMA_Post_one_time_buffer(RVMA_Process* process, RVMA_Mailbox mailbox, uint64_t threshold,
+                                      RVMA_Threshold_type type, uint32_t key, RVMA_Address buffer, uint64_t size,
+                                      RVMA_Completion completion);
 RVMA_Status RVMA_Put(RVMA_Process* process, uint32_t node, uint16_t pid, RVMA_Mailbox mailbox, uint64_t offset,
                      RVMA_Address source, uint64_t length, uint32_t key, RVMA_Completion completion);
 RVMA_Status RVMA_Get(RVMA_Process* process, uint32_t node, uint16_t pid, RVMA_Mailbox mailbox, uint64_t offset,

@@ -68,9 +68,12 @@ RVMA_Status RVMA_Post_buffer(RVMA_Process* process, RVMA_Window window, RVMA_Add
       driver_of(process).post_buffer(window_of(window), rvma::VirtualAddress{buffer}, size, word_of(completion)));
 }
 
-RVMA_Status RVMA_Post_one_time_buffer(RVMA_Process* process, RVMA_Mailbox mailbox, uint64_t threshold, uint32_t key,
-                                      RVMA_Address buffer, uint64_t size, RVMA_Completion completion) {
-  return to_c(driver_of(process).post_one_time_buffer(rvma::Mailbox{mailbox}, threshold, key,
+RVMA_Status RVMA_Post_one_time_buffer(RVMA_Process* process, RVMA_Mailbox mailbox, uint64_t threshold,
+                                      RVMA_Threshold_type type, uint32_t key, RVMA_Address buffer, uint64_t size,
+                                      RVMA_Completion completion) {
+  if (type != RVMA_THRESHOLD_BYTES && type != RVMA_THRESHOLD_OPS) return RVMA_BAD_ARGUMENT;
+  return to_c(driver_of(process).post_one_time_buffer(rvma::Mailbox{mailbox}, threshold,
+                                                      static_cast<rvma::ThresholdType>(type), key,
                                                       rvma::VirtualAddress{buffer}, size, word_of(completion)));
 }
 

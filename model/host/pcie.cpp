@@ -125,11 +125,9 @@ bool Pcie::accept(tlm::tlm_generic_payload& transaction) {
     transaction.set_response_status(tlm::TLM_BURST_ERROR_RESPONSE);
   } else if (transaction.get_byte_enable_ptr() != nullptr) {
     transaction.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
-  } else if (end < transaction.get_address()) {
-    transaction.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-  } else if (transaction.is_read() && end > kInterruptWindow) {
-    transaction.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-  } else if (transaction.is_write() && transaction.get_address() < kInterruptWindow && end > kInterruptWindow) {
+  } else if (end < transaction.get_address() ||                                           // wraps
+             (transaction.is_read() && end > kInterruptWindow) ||                         // interrupts cannot be read
+             (transaction.get_address() < kInterruptWindow && end > kInterruptWindow)) {  // half in, half out
     transaction.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
   } else {
     return true;

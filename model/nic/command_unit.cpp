@@ -170,7 +170,7 @@ void CommandUnit::queue_command(Process& owner, const std::uint8_t* bytes, Time 
   std::memcpy(command.bytes.data(), bytes, kDescriptorBytes);
   command.doorbell = doorbell;
   command.ready = clock().edge_at_or_after(at) + config_.latency;
-  owner.commands.push(std::move(command));
+  owner.commands.push(command);
   stats_.queue.observe(owner.commands.size());
 }
 

@@ -213,9 +213,10 @@ class RankPlayer {
     buffers.live.push_back(buffer);
 
     // 3. Post. A late failure of the NIC is told by the driver's observer.
-    const Status status = one_time ? driver_.post_one_time_buffer(window.mailbox, operation.threshold, operation.key,
-                                                                  buffer.head, operation.size, buffer.completion)
-                                   : driver_.post_buffer(window, buffer.head, operation.size, buffer.completion);
+    const Status status =
+        one_time ? driver_.post_one_time_buffer(window.mailbox, operation.threshold, operation.threshold_type,
+                                                operation.key, buffer.head, operation.size, buffer.completion)
+                 : driver_.post_buffer(window, buffer.head, operation.size, buffer.completion);
     if (status != Status::ok) call_row(operation, window_name, status, "");
   }
 

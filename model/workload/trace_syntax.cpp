@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -230,6 +231,7 @@ class LineParser {
       return;
     }
     std::vector<std::string> known;
+    known.reserve(std::size(kFlagTable) + std::size(kArgumentTable));
     for (const FlagSyntax& flag : kFlagTable) known.emplace_back(flag.word);
     for (const ArgumentSyntax& argument : kArgumentTable) {
       if (((syntax.required | syntax.optional) & bit(argument.argument)) != 0)

@@ -416,6 +416,22 @@ rank 1
         self.assertEqual(by_name, {"one": "ok", "two": "closed", "three": "ok"})
         self.assertEqual([(row["window"], row["buffer"]) for row in result.rows("completions.csv")], [("a", "a"), ("b", "b")])
 
+    def test_one_time_window_of_two_operations(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  post_one_time_buffer mailbox=7 size=4KiB threshold=2op as=a
+  barrier
+  wait a
+rank 1
+  barrier
+  put rank=0 mailbox=7 size=1000 as=one
+  put rank=0 mailbox=7 size=1000 offset=1000 as=two
+  wait one two
+"""
+        row = self.run_text(text).rows("completions.csv")[0]
+        self.assertEqual(int(row["length"]), 2000)
+
     def test_errors_of_calls_are_rows_and_the_program_goes_on(self):
         text = """rvma-trace 1
 ranks 1

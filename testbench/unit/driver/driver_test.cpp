@@ -279,7 +279,8 @@ TEST(Driver, OneTimeBufferIsOneDescriptor) {
   Host host;
   EXPECT_TRUE(host.run([&] {
     const VirtualAddress buffer = host.space.allocate(64, 64);
-    EXPECT_EQ(host.driver.post_one_time_buffer(Mailbox{4}, 32, 8, buffer, 64, host.driver.allocate_completion()),
+    EXPECT_EQ(host.driver.post_one_time_buffer(Mailbox{4}, 32, ThresholdType::bytes, 8, buffer, 64,
+                                               host.driver.allocate_completion()),
               Status::ok);
   }));
   ASSERT_EQ(host.nic.executed.size(), 1U);
