@@ -12,6 +12,10 @@
 namespace rvma::trace_detail {
 namespace {
 
+/// Every buffer and every source of a put is real memory of its process: more than this no rank can have.
+constexpr std::uint64_t kMostLocalBytes = 1ULL << 34U;
+constexpr std::uint64_t kMostAlignBytes = 1ULL << 30U;
+
 constexpr std::uint32_t bit(Argument argument) { return 1U << static_cast<std::uint32_t>(argument); }
 
 template <class... Arguments>
@@ -388,6 +392,10 @@ class LineParser {
     const ValueResult<Bytes> size = parse_size(value.text);
     if (!size) return mistake(value, named(size.error().what), size.error().expected);
     s_.operation.size = size->count();
+    if (kMostLocalBytes < s_.operation.size) {
+      return mistake(value, "size " + quoted(value.text) + " is more than a process's memory",
+                     "expected at most " + to_string(Bytes{kMostLocalBytes}));
+    }
     const OperationKind kind = s_.operation.kind;
     const bool is_buffer = kind == OperationKind::post_buffer || kind == OperationKind::post_one_time_buffer;
     if (is_buffer && s_.operation.size == 0) mistake(value, "the buffer's size is 0", "expected at least 1 byte");
@@ -400,6 +408,10 @@ class LineParser {
     if (bytes == 0 || (bytes & (bytes - 1)) != 0) {
       return mistake(value, "alignment " + quoted(value.text) + " is no power of two",
                      "expected a power of two such as 64B or 4KiB");
+    }
+    if (bytes > kMostAlignBytes) {
+      return mistake(value, "alignment " + quoted(value.text) + " is too large",
+                     "expected at most " + to_string(Bytes{kMostAlignBytes}));
     }
     s_.operation.align = bytes;
   }
