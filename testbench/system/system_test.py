@@ -227,7 +227,7 @@ class BadInput(SystemTest):
             ("rvma-trace 1\nranks 1\nrank 0\n  wait nobody\n", ":4:8: error:"),
             ("rvma-trace 1\nranks 1\nrank 0\n  repeat 3\n  compute 1us\n", "error:"),
             ("rvma-trace 1\nranks 1\nrank 0\n  compute 17\n", ":4:"),
-            ("rvma-trace 1\nranks 1\nrank 0\n  put rank=0 mailbox=1 size=0xffffffffffffffff\n", ":4:24: error:"),
+            ("rvma-trace 1\nranks 1\nrank 0\n  put rank=0 mailbox=1 size=0xffffffffffffffff\n", ":4:29: error:"),
             ("rvma-trace 1\nranks 1\nrank 0\n  put rank=0 mailbox=1 size=17GiB\n", "16GiB"),
             ("rvma-trace 1\nranks 1\nrank 0\n  put rank=0 mailbox=0x1ffffffffffffffff size=1\n", ":4:"),
         ]
