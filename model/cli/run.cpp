@@ -244,6 +244,9 @@ class Run {
     Clockwork clockwork(options_, progress_);
     const auto began = std::chrono::steady_clock::now();
     const Clockwork::End end = clockwork.run();
+    if (end == Clockwork::End::starved && system_->drained_at() > SimContext::now()) {
+      sc_core::sc_start(SimContext::to_sc(system_->drained_at() - SimContext::now()), sc_core::SC_RUN_TO_TIME);
+    }
     report.wall_ns = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - began).count());
     progress_.finish();

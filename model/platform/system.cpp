@@ -39,6 +39,12 @@ void System::read(NodeId node_id, Pid pid, VirtualAddress from, std::uint64_t by
   if (bytes > 0) node(node_id).space(pid).read(from, to.data(), bytes);
 }
 
+Time System::drained_at() const {
+  Time latest;
+  for (const std::unique_ptr<Node>& node : nodes_) latest = std::max(latest, node->memory().drained_at());
+  return latest;
+}
+
 std::uint64_t System::load64(NodeId node_id, PhysicalAddress address) {
   std::uint64_t value = 0;
   node(node_id).memory().read(address, &value, sizeof value);

@@ -38,6 +38,9 @@ class System {
   void read(NodeId node, Pid pid, VirtualAddress from, std::uint64_t bytes, std::vector<std::uint8_t>& to);
   std::uint64_t load64(NodeId node, PhysicalAddress address);
 
+  /// When the last posted write of any host is visible: writes are no events, so a simulation may end before it.
+  Time drained_at() const;
+
   /// Data packets and acknowledgements between sender and receiver now: 0 once the network is drained.
   std::size_t packets_in_flight() const { return pools_.packets.in_use(); }
 
