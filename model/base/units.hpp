@@ -140,6 +140,7 @@ class Frequency {
 class Delay {
  public:
   constexpr Delay() = default;
+  // Implicit: a delay is written as the time or the cycles that it is.
   constexpr Delay(Time time) : value_(time.ps()) {}                             // NOLINT(google-explicit-constructor)
   constexpr Delay(Cycles cycles) : value_(cycles.count()), in_cycles_(true) {}  // NOLINT(google-explicit-constructor)
   constexpr bool in_cycles() const { return in_cycles_; }
