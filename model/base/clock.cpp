@@ -67,17 +67,13 @@ Serializer::Serializer(Rate rate) : rate_(rate) {
   }
 }
 
-Serializer::Slot Serializer::occupy(std::uint64_t bytes, Time not_before) {
+Serializer::Slot Serializer::occupy_exactly(std::uint64_t bytes, Time not_before) {
   // 1. The true start: a channel that never fell idle goes on at the fraction of a ps where it ended.
   if (not_before > free_at_) {
     free_at_ = not_before;
     remainder_ = 0;
   }
   const Time start = free_at_;
-  if (whole_ps_per_byte_ != 0 && bytes <= std::numeric_limits<std::uint32_t>::max()) {
-    free_at_ = start + Time::from_ps(whole_ps_per_byte_) * static_cast<std::int64_t>(bytes);
-    return {start, free_at_};
-  }
   const Time whole_start = remainder_ == 0 ? start : start - Time::from_ps(1);
 
   // 2. The true end, in 1/rate of a ps after whole_start.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "base/units.hpp"
 
@@ -48,13 +49,22 @@ class Serializer {
     Time end;
   };
   /// Occupies the channel for `bytes` from `not_before` or when it is next free, whichever is later.
-  Slot occupy(std::uint64_t bytes, Time not_before);
+  Slot occupy(std::uint64_t bytes, Time not_before) {
+    if (whole_ps_per_byte_ == 0 || bytes > std::numeric_limits<std::uint32_t>::max()) {
+      return occupy_exactly(bytes, not_before);
+    }
+    const Time start = not_before > free_at_ ? not_before : free_at_;
+    free_at_ = start + Time::from_ps(whole_ps_per_byte_) * static_cast<std::int64_t>(bytes);
+    return {start, free_at_};
+  }
   Time free_at() const { return free_at_; }
   Rate rate() const { return rate_; }
   /// Time that `bytes` take on an idle channel, rounded up to whole ps.
   Time duration_of(std::uint64_t bytes) const;
 
  private:
+  Slot occupy_exactly(std::uint64_t bytes, Time not_before);
+
   Rate rate_;
   std::int64_t whole_ps_per_byte_ = 0;  ///< if a byte lasts a whole number of ps (then nothing is ever carried), else 0
   Time free_at_;

@@ -22,6 +22,18 @@ unsigned log2_up(std::uint64_t value) {
   return shift;
 }
 
+/// A bijection of the numbers of `bits` bits (an even number): adding a constant, multiplying by an odd number and
+/// folding the upper half onto the lower are each reversible modulo 2^bits.
+std::uint64_t scramble(std::uint64_t number, std::uint64_t key, unsigned bits) {
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  std::uint64_t x = (number + key) & mask;
+  for (const std::uint64_t factor : {0x9e3779b97f4a7c15ULL, 0xbf58476d1ce4e5b9ULL}) {
+    x ^= x >> bits / 2;
+    x = (x * factor) & mask;
+  }
+  return x ^ x >> bits / 2;
+}
+
 std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
@@ -35,17 +47,10 @@ FrameAllocator::FrameAllocator(Bytes page, std::uint64_t seed)
   RVMA_ASSERT(is_power_of_two(page_bytes_), "host.page is a power of two");
 }
 
-/// A bijection of the frame numbers: adding a constant, multiplying by an odd number and folding the upper half onto
-/// the lower are each reversible modulo 2^kFrameBits.
-std::uint64_t FrameAllocator::scramble(std::uint64_t number) const {
-  constexpr std::uint64_t kMask = (std::uint64_t{1} << kFrameBits) - 1;
-  constexpr unsigned kHalf = kFrameBits / 2;
-  std::uint64_t x = (number + seed_) & kMask;
-  for (const std::uint64_t factor : {0x9e3779b97f4a7c15ULL, 0xbf58476d1ce4e5b9ULL}) {
-    x ^= x >> kHalf;
-    x = (x * factor) & kMask;
-  }
-  return x ^ x >> kHalf;
+/// The `count`-th frame in the scrambled order: groups in one order, the frames of each in another.
+std::uint64_t FrameAllocator::frame_number(std::uint64_t count) const {
+  const std::uint64_t group = scramble(count >> kGroupBits, seed_, kFrameBits - kGroupBits);
+  return group << kGroupBits | scramble(count & ((std::uint64_t{1} << kGroupBits) - 1), seed_ ^ group, kGroupBits);
 }
 
 PhysicalAddress FrameAllocator::allocate() {
@@ -55,7 +60,7 @@ PhysicalAddress FrameAllocator::allocate() {
     return frame;
   }
   std::uint64_t number = 0;
-  while (number == 0) number = scramble(next_++);
+  while (number == 0) number = frame_number(next_++);
   RVMA_ASSERT(next_ <= std::uint64_t{1} << kFrameBits, "physical memory is exhausted");
   return PhysicalAddress{number * page_bytes_};
 }
@@ -321,6 +326,10 @@ void AddressSpace::write(VirtualAddress address, const void* from, std::uint64_t
     address = VirtualAddress{address.value() + piece};
     bytes -= piece;
   }
+}
+
+void AddressSpace::map_constant(VirtualAddress page, const std::uint8_t* bytes) {
+  impl_->memory.map_constant(translate(page), bytes);
 }
 
 std::uint64_t AddressSpace::page_bytes() const { return impl_->page_bytes; }

@@ -13,12 +13,14 @@
 namespace rvma {
 
 /// Hands out physical page frames: recently freed ones first (warm), otherwise in a scrambled order given by the seed,
-/// so that neighbours in virtual memory are not neighbours in physical memory. Frames start as zeros. Address 0 is
-/// never handed out.
+/// so that neighbours in virtual memory are not neighbours in physical memory. One group of frames is used up before
+/// the next, so that what is known of each frame can be kept in dense tables. Frames start as zeros. Address 0 is never
+/// handed out.
 class FrameAllocator {
  public:
   /// The scrambled frames are numbered below 2^kFrameBits; contiguous ranges lie above them.
   static constexpr unsigned kFrameBits = 34;
+  static constexpr unsigned kGroupBits = 12;  ///< log2 of the frames of a group
 
   FrameAllocator(Bytes page, std::uint64_t seed);
   PhysicalAddress allocate();
@@ -29,7 +31,7 @@ class FrameAllocator {
   std::uint64_t page_bytes() const { return page_bytes_; }
 
  private:
-  std::uint64_t scramble(std::uint64_t number) const;
+  std::uint64_t frame_number(std::uint64_t count) const;
 
   std::uint64_t page_bytes_;
   std::uint64_t seed_;
@@ -58,6 +60,8 @@ class AddressSpace {
   /// Through the page tables, as the core would: used by programs and checks.
   void read(VirtualAddress address, void* to, std::uint64_t bytes);
   void write(VirtualAddress address, const void* from, std::uint64_t bytes);
+  /// Writes a whole page whose bytes lie at `bytes` as long as the memory lives: nothing is copied.
+  void map_constant(VirtualAddress page, const std::uint8_t* bytes);
   std::uint64_t page_bytes() const;
 
  private:

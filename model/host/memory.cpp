@@ -42,8 +42,8 @@ void Memory::read(PhysicalAddress address, void* to, std::uint64_t bytes) {
   while (bytes > 0) {
     const std::uint64_t offset = at & (page_bytes_ - 1);
     const std::uint64_t piece = std::min(bytes, page_bytes_ - offset);
-    if (const std::uint8_t* page = find_page(at >> page_shift_)) {
-      std::memcpy(out, page + offset, piece);
+    if (const Page* page = find_page(at >> page_shift_); page != nullptr && page->bytes != nullptr) {
+      std::memcpy(out, page->bytes + offset, piece);
     } else {
       std::memset(out, 0, piece);
     }
@@ -60,13 +60,28 @@ void Memory::write(PhysicalAddress address, const void* from, std::uint64_t byte
   trigger(address.value(), bytes);
 }
 
+void Memory::map_constant(PhysicalAddress address, const std::uint8_t* bytes) {
+  RVMA_ASSERT((address.value() & (page_bytes_ - 1)) == 0 && address.value() < kInterruptWindow,
+              "a whole page of memory");
+  settle();
+  Page& page = page_at(address.value() >> page_shift_);
+  if (page.backing != nullptr) {
+    std::memcpy(page.backing, bytes, page_bytes_);
+  } else {
+    page.bytes = bytes;
+  }
+  trigger(address.value(), page_bytes_);
+}
+
 void Memory::zero(PhysicalAddress address, std::uint64_t bytes) {
   settle();
   std::uint64_t at = address.value();
   for (std::uint64_t left = bytes; left > 0;) {
     const std::uint64_t offset = at & (page_bytes_ - 1);
     const std::uint64_t piece = std::min(left, page_bytes_ - offset);
-    if (std::uint8_t* page = find_page(at >> page_shift_)) std::memset(page + offset, 0, piece);
+    const std::uint64_t number = at >> page_shift_;
+    const Page* page = find_page(number);
+    if (page != nullptr && page->bytes != nullptr) std::memset(back_page(number, offset, piece) + offset, 0, piece);
     at += piece;
     left -= piece;
   }
@@ -123,10 +138,13 @@ void Memory::unwatch(std::uint64_t handle) {
 
 void Memory::release_frame(PhysicalAddress address) {
   settle();
-  const auto found = pages_.find(address.value() >> page_shift_);
-  if (found == pages_.end()) return;
-  free_pages_.push_back(found->second);
-  pages_.erase(found);
+  Page* page = find_page(address.value() >> page_shift_);
+  if (page == nullptr) return;
+  if (page->backing != nullptr) {
+    free_pages_.push_back(page->backing);
+    --backed_pages_;
+  }
+  *page = Page{};
 }
 
 void Memory::settle_due() {
@@ -166,15 +184,13 @@ void Memory::store(std::uint64_t address, const std::uint8_t* from, std::uint64_
   }
 }
 
-std::uint8_t* Memory::find_page(std::uint64_t number) const {
-  const auto found = pages_.find(number);
-  return found == pages_.end() ? nullptr : found->second;
+Memory::Page& Memory::page_at(std::uint64_t number) {
+  std::unique_ptr<Page[]>& group = groups_[number >> kGroupBits];
+  if (!group) group.reset(new Page[std::size_t{1} << kGroupBits]);
+  return group[number & ((1U << kGroupBits) - 1)];
 }
 
-/// The page's backing; a new one is zeroed except for [offset, offset + bytes), which the caller writes.
-std::uint8_t* Memory::back_page(std::uint64_t number, std::uint64_t offset, std::uint64_t bytes) {
-  const auto [place, is_new] = pages_.try_emplace(number, nullptr);
-  if (!is_new) return place->second;
+std::uint8_t* Memory::take_backing() {
   if (free_pages_.empty()) {
     const std::size_t pages = std::max<std::size_t>(1, kSlabBytes / page_bytes_);
     // Not value-initialised: pages that are never used are never touched.
@@ -184,11 +200,25 @@ std::uint8_t* Memory::back_page(std::uint64_t number, std::uint64_t offset, std:
   }
   std::uint8_t* page = free_pages_.back();
   free_pages_.pop_back();
-  place->second = page;
-  std::memset(page, 0, offset);
-  std::memset(page + offset + bytes, 0, page_bytes_ - offset - bytes);
-  stats_.backed_pages.observe(pages_.size());
+  stats_.backed_pages.observe(++backed_pages_);
   return page;
+}
+
+/// The page's backing; a new one gets what the page shows except for [offset, offset + bytes), which the caller writes.
+std::uint8_t* Memory::back_page(std::uint64_t number, std::uint64_t offset, std::uint64_t bytes) {
+  Page& page = page_at(number);
+  if (page.backing != nullptr) return page.backing;
+  page.backing = take_backing();
+  const std::uint64_t end = offset + bytes;
+  if (page.bytes == nullptr) {
+    std::memset(page.backing, 0, offset);
+    std::memset(page.backing + end, 0, page_bytes_ - end);
+  } else {
+    std::memcpy(page.backing, page.bytes, offset);
+    std::memcpy(page.backing + end, page.bytes + end, page_bytes_ - end);
+  }
+  page.bytes = page.backing;
+  return page.backing;
 }
 
 bool Memory::is_watched(std::uint64_t address, std::uint64_t bytes) const {

@@ -32,7 +32,8 @@ struct MemoryStats {
 };
 
 /// Pages of `host.page` bytes get backing at their first write and lose it by release_frame(); a page without backing
-/// reads as zeros. Released backing is reused last-in first-out, so that a run touches little fresh memory.
+/// reads as zeros. Released backing is reused last-in first-out, so that a run touches little fresh memory. A page can
+/// also show constant bytes that lie elsewhere; then it gets backing only when something else is written to it.
 ///
 /// A posted write lies in a queue until an access at or after its visible time applies it, in (visible, call) order:
 /// nobody can tell the difference, and no event is spent. Only a watch that a pending write overlaps, and a write to
@@ -51,6 +52,9 @@ class Memory : public Component, public MemoryIf {
   std::uint64_t watch(PhysicalAddress address, std::uint64_t bytes, std::function<void()> changed) override;
   void unwatch(std::uint64_t handle) override;
 
+  /// A core's store of a whole page (`address` is a multiple of the page) whose bytes lie at `bytes` as long as this
+  /// memory lives: visible at once, and nothing is copied.
+  void map_constant(PhysicalAddress address, const std::uint8_t* bytes);
   /// Sets bytes to zero without giving backing to pages that have none.
   void zero(PhysicalAddress address, std::uint64_t bytes);
   /// The page at `address` (a multiple of the page) reads as zeros from now on; its backing is reused.
@@ -63,7 +67,7 @@ class Memory : public Component, public MemoryIf {
   Time drained_at() { return pending_.empty() ? now() : std::max(now(), pending_.back().visible); }
 
   std::uint64_t page_bytes() const { return page_bytes_; }
-  std::size_t backed_pages() const { return pages_.size(); }
+  std::size_t backed_pages() const { return backed_pages_; }
   /// Pages for which memory was ever taken from the machine.
   std::size_t made_pages() const { return made_pages_; }
   const MemoryStats& stats() const { return stats_; }
@@ -90,13 +94,24 @@ class Memory : public Component, public MemoryIf {
     Pid pid{};                        ///< of an interrupt
   };
 
+  struct Page {
+    const std::uint8_t* bytes = nullptr;
+    std::uint8_t* backing = nullptr;  ///< where `bytes` lie; null: they are constant and somebody else's
+  };
+
   void settle() {
     if (!pending_.empty() && pending_.front().visible <= now()) settle_due();
   }
   void settle_due();
   void apply(PendingWrite& write);
   void store(std::uint64_t address, const std::uint8_t* from, std::uint64_t bytes);
-  std::uint8_t* find_page(std::uint64_t number) const;
+  /// Null if no page of its group was ever written.
+  Page* find_page(std::uint64_t number) const {
+    const auto group = groups_.find(number >> kGroupBits);
+    return group == groups_.end() ? nullptr : &group->second[number & ((1U << kGroupBits) - 1)];
+  }
+  Page& page_at(std::uint64_t number);
+  std::uint8_t* take_backing();
   std::uint8_t* back_page(std::uint64_t number, std::uint64_t offset, std::uint64_t bytes);
   bool is_watched(std::uint64_t address, std::uint64_t bytes) const;
   void trigger(std::uint64_t address, std::uint64_t bytes);
@@ -106,10 +121,13 @@ class Memory : public Component, public MemoryIf {
 
   std::uint64_t page_bytes_;
   unsigned page_shift_;
-  boost::unordered_flat_map<std::uint64_t, std::uint8_t*> pages_;
+  /// Pages in groups of neighbours, which are never given up: frames come and go all the time, groups do not.
+  static constexpr unsigned kGroupBits = 12;
+  boost::unordered_flat_map<std::uint64_t, std::unique_ptr<Page[]>> groups_;
   std::vector<std::uint8_t*> free_pages_;
   std::vector<std::unique_ptr<std::uint8_t[]>> slabs_;
   std::size_t made_pages_ = 0;
+  std::size_t backed_pages_ = 0;
 
   RingQueue<PendingWrite> pending_;  ///< by (visible, call)
   std::vector<Watch> watches_;       ///< by call

@@ -28,7 +28,13 @@ class MemoryChannels {
   Access write(PhysicalAddress address, std::uint64_t bytes, Time arrival);
 
  private:
+  void fall_out_of_step();
+
   std::vector<Serializer> channels_;
+  /// The channels are all in the state of the first one, which alone is kept up to date: so a stream of accesses that
+  /// load all channels alike costs one step each.
+  bool in_step_ = true;
+  Time all_free_at_;  ///< when the last channel is free
 };
 
 }  // namespace rvma

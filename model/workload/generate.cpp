@@ -158,7 +158,8 @@ std::optional<Error> write_pingpong(Options& options, std::ostream& out) {
 
 /// Some ranks send equal messages to one, which posts buffers one batch ahead of them. Barrier i stands before the puts
 /// of batch i, and behind the post of batch i + 1: no put ever finds an empty bucket, and no sender ever waits for a
-/// receiver that keeps up.
+/// receiver that keeps up. After every kRound posts the receiver waits for the first of them: that bounds what is in
+/// flight (a real program's memory is finite), and leaves enough of it that the link never runs dry.
 struct Funnel {
   std::uint64_t ranks = 2;
   std::uint64_t receiver = 0;
@@ -195,6 +196,8 @@ class FunnelWriter {
   }
 
  private:
+  static constexpr std::uint64_t kRound = 8;
+
   /// Mailboxes of full buffers have even numbers; what is left over has a window of its own behind each.
   static std::uint64_t mailbox(std::uint64_t window) { return 2 + 2 * window; }
   static std::uint64_t rest_mailbox(std::uint64_t window) { return mailbox(window) + 1; }
@@ -212,8 +215,8 @@ class FunnelWriter {
            << " size=" << size_text(buffer_bytes(messages(of_each_sender), f_.size)) << "\n";
     }
   }
-  void wait(const std::string& buffer, const std::string& pass = "") {
-    out_ << "  wait";
+  void wait(const std::string& indent, const std::string& buffer, const std::string& pass = "") {
+    out_ << indent << "wait";
     for (const std::string& window : windows_) out_ << " " << buffer << window << pass;
     out_ << f_.how << "\n";
   }
@@ -231,20 +234,31 @@ class FunnelWriter {
     if (f_.rest() > 0) post("  ", "rest", "last", f_.rest());
     out_ << "  barrier\n  mark begin\n";
     // 2. One batch ahead of the senders.
-    if (batches > 2) {
-      out_ << "  repeat " << batches - 2 << "\n";
-      post("    ", "w", "next", f_.per_buffer);
-      out_ << "    barrier\n  end\n";
+    const std::uint64_t rounds = batches > 2 ? (batches - 2) / kRound : 0;
+    const std::uint64_t odd = batches > 2 ? (batches - 2) % kRound : 0;
+    if (rounds > 0) {
+      out_ << "  repeat " << rounds << "\n";
+      for (std::uint64_t i = 0; i < kRound; ++i) post_ahead("    ", "next" + std::to_string(i));
+      wait("    ", "next0");
+      out_ << "  end\n";
     }
+    for (std::uint64_t i = 0; i < odd; ++i) post_ahead("  ", "odd" + std::to_string(i));
     if (batches > 1) out_ << "  barrier\n";
     // 3. Completions of a window come in order: its last buffer is the last thing to wait for.
-    if (batches > 2) {
-      wait("next", "." + std::to_string(batches - 3));
+    if (odd > 0) {
+      wait("  ", "odd" + std::to_string(odd - 1));
+    } else if (rounds > 0) {
+      wait("  ", "next" + std::to_string(kRound - 1), "." + std::to_string(rounds - 1));
     } else {
-      wait(batches == 2 ? "second" : "first");
+      wait("  ", batches == 2 ? "second" : "first");
     }
-    if (f_.rest() > 0) wait("last");
+    if (f_.rest() > 0) wait("  ", "last");
     out_ << "  mark end\n";
+  }
+
+  void post_ahead(const std::string& indent, const std::string& buffer) {
+    post(indent, "w", buffer, f_.per_buffer);
+    out_ << indent << "barrier\n";
   }
 
   void puts(const std::string& indent, std::uint64_t mailbox, std::uint64_t count) {
@@ -296,7 +310,7 @@ GeneratorPattern stream_pattern() {
           {{"size", T::size, "64KiB", "bytes of a message"},
            {"count", T::integer, "1000", "messages"},
            {"per-buffer", T::integer, "auto", "messages in a posted buffer; auto: as many as make about 256KiB"},
-           {"how", T::wait_how, "mwait", "how the receiver waits for its last buffer: mwait, poll or interrupt"}}};
+           {"how", T::wait_how, "mwait", "how the receiver waits for buffers: mwait, poll or interrupt"}}};
 }
 
 std::optional<Error> write_stream(Options& options, std::ostream& out) {
@@ -322,7 +336,7 @@ GeneratorPattern incast_pattern() {
        {"count", T::integer, "1000", "messages of each sender"},
        {"shared", T::flag, "", "one window for all senders instead of one each"},
        {"per-buffer", T::integer, "auto", "messages of each sender in a buffer; auto: as many as make about 256KiB"},
-       {"how", T::wait_how, "mwait", "how the receiver waits for its last buffers: mwait, poll or interrupt"}}};
+       {"how", T::wait_how, "mwait", "how the receiver waits for buffers: mwait, poll or interrupt"}}};
 }
 
 std::optional<Error> write_incast(Options& options, std::ostream& out) {

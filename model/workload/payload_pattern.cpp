@@ -10,20 +10,28 @@ namespace {
 /// In i the formula repeats after 256 rows of 256 bytes, and a seed only says where in that period a message begins.
 constexpr std::size_t kPeriod = 256 * 256;
 
-const std::array<std::uint8_t, kPeriod>& period() {
-  static const std::array<std::uint8_t, kPeriod> bytes = [] {
-    std::array<std::uint8_t, kPeriod> all{};
-    for (std::size_t i = 0; i < kPeriod; ++i) all[i] = pattern_byte(0, i);
+/// Two periods: a run of up to one period lies in one place wherever it begins.
+const std::array<std::uint8_t, 2 * kPeriod>& periods() {
+  static const std::array<std::uint8_t, 2 * kPeriod> bytes = [] {
+    std::array<std::uint8_t, 2 * kPeriod> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = pattern_byte(0, i);
     return all;
   }();
   return bytes;
 }
 
+const std::uint8_t* place_of(std::uint64_t seed, std::uint64_t from) {
+  return periods().data() + static_cast<std::size_t>((seed * 131 * 256 + from) % kPeriod);
+}
+
 }  // namespace
 
 PatternPiece pattern_piece(std::uint64_t seed, std::uint64_t from, std::uint64_t bytes) {
-  const std::size_t place = static_cast<std::size_t>((seed * 131 * 256 + from) % kPeriod);
-  return {period().data() + place, static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kPeriod - place))};
+  return {place_of(seed, from), static_cast<std::size_t>(std::min<std::uint64_t>(bytes, kPeriod))};
+}
+
+const std::uint8_t* pattern_run(std::uint64_t seed, std::uint64_t from, std::uint64_t bytes) {
+  return bytes <= kPeriod ? place_of(seed, from) : nullptr;
 }
 
 void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t seed, std::uint64_t from) {

@@ -20,6 +20,10 @@ struct PatternPiece {
 };
 PatternPiece pattern_piece(std::uint64_t seed, std::uint64_t from, std::uint64_t bytes);
 
+/// Bytes [from, from + bytes) of the message of `seed` in one place that lasts as long as the program; null if `bytes`
+/// is more than 64 KiB.
+const std::uint8_t* pattern_run(std::uint64_t seed, std::uint64_t from, std::uint64_t bytes);
+
 /// Writes bytes [from, from + bytes) of the message of `seed` to `to`.
 void fill_pattern(std::uint8_t* to, std::size_t bytes, std::uint64_t seed, std::uint64_t from);
 

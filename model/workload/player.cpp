@@ -358,9 +358,19 @@ class RankPlayer {
   }
 
   void fill(VirtualAddress head, std::uint64_t size, std::uint64_t seed) {
+    AddressSpace& space = driver_.space();
+    const std::uint64_t page = space.page_bytes();
     for (std::uint64_t done = 0; done < size;) {
-      const PatternPiece piece = pattern_piece(seed, done, size - done);
-      driver_.space().write(VirtualAddress{head.value() + done}, piece.data, piece.bytes);
+      const VirtualAddress at{head.value() + done};
+      const bool whole_page = at.value() % page == 0 && size - done >= page;
+      if (const std::uint8_t* bytes = whole_page ? pattern_run(seed, done, page) : nullptr) {
+        space.map_constant(at, bytes);
+        done += page;
+        continue;
+      }
+      // Up to the next page border, so that the whole pages behind it are seen.
+      const PatternPiece piece = pattern_piece(seed, done, std::min(size - done, page - at.value() % page));
+      space.write(at, piece.data, piece.bytes);
       done += piece.bytes;
     }
   }

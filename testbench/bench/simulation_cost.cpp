@@ -91,19 +91,21 @@ Measurement measure_bare_loop(std::uint64_t packets) {
   return {packets, wall, loop.activations()};
 }
 
-/// `rvma gen stream --size 4KiB --count PACKETS`.
-std::string stream_trace(std::uint64_t packets) {
+/// `rvma gen stream` of `packets` packets of 4 KiB, `packets_per_put` to a put.
+std::string stream_trace(std::uint64_t packets, std::uint64_t packets_per_put) {
   std::ostringstream text;
-  if (const auto error = generate("stream", {{"size", "4KiB"}, {"count", std::to_string(packets)}}, text)) {
+  const std::string size = std::to_string(4 * packets_per_put) + "KiB";
+  const std::string count = std::to_string(packets / packets_per_put);
+  if (const auto error = generate("stream", {{"size", size}, {"count", count}}, text)) {
     std::fprintf(stderr, "%s\n", error->to_string().c_str());
     std::exit(1);
   }
   return text.str();
 }
 
-Measurement measure_stream(std::uint64_t packets, PayloadMode payload) {
+Measurement measure_stream(std::uint64_t packets, std::uint64_t packets_per_put, PayloadMode payload) {
   ErrorList errors;
-  const auto trace = Trace::from_text(stream_trace(packets), "stream", errors);
+  const auto trace = Trace::from_text(stream_trace(packets, packets_per_put), "stream", errors);
   if (!trace) {
     errors.print(std::cerr);
     std::exit(1);
@@ -171,21 +173,36 @@ int sc_main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const std::uint64_t packets = option(arguments, "--packets", 1'000'000);
   const std::uint64_t rounds = option(arguments, "--rounds", 5);
+  // One stream alone, in this process: for a profiler.
+  const std::uint64_t profile = option(arguments, "--profile", 0);
   Measurement bare;
-  Measurement with_bytes;
-  Measurement without_bytes;
+  struct Stream {
+    const char* name;
+    std::uint64_t packets_per_put;
+    PayloadMode payload;
+    Measurement best;
+  };
+  std::vector<Stream> streams{{"stream of 64 KiB puts, bytes", 16, PayloadMode::bytes, {}},
+                              {"stream of 64 KiB puts, timing only", 16, PayloadMode::none, {}},
+                              {"stream of 4 KiB puts, bytes", 1, PayloadMode::bytes, {}},
+                              {"stream of 4 KiB puts, timing only", 1, PayloadMode::none, {}}};
+  if (profile > 0 && profile <= streams.size()) {
+    const Stream& stream = streams[profile - 1];
+    measure_stream(packets, stream.packets_per_put, stream.payload);
+    return 0;
+  }
   const auto keep_best = [](Measurement& best, const Measurement& now) {
     if (now.packets_per_s() > best.packets_per_s()) best = now;
   };
   for (std::uint64_t round = 0; round < rounds; ++round) {
     keep_best(bare, in_child([&] { return measure_bare_loop(packets); }));
-    keep_best(with_bytes, in_child([&] { return measure_stream(packets, PayloadMode::bytes); }));
-    keep_best(without_bytes, in_child([&] { return measure_stream(packets, PayloadMode::none); }));
+    for (Stream& stream : streams) {
+      keep_best(stream.best, in_child([&] { return measure_stream(packets, stream.packets_per_put, stream.payload); }));
+    }
   }
   std::printf("Best of %llu rounds, %llu packets of 4 KiB each\n", static_cast<unsigned long long>(rounds),
               static_cast<unsigned long long>(packets));
   print_line("bare kernel, 11 activations, 2 copies", bare, bare);
-  print_line("stream, payload bytes", with_bytes, bare);
-  print_line("stream, timing only", without_bytes, bare);
+  for (const Stream& stream : streams) print_line(stream.name, stream.best, bare);
   return 0;
 }

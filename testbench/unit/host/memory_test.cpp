@@ -56,6 +56,57 @@ TEST_F(MemoryTest, WritesCrossPagesAndZeroTheRestOfANewPage) {
   EXPECT_EQ(memory.backed_pages(), 3U);
 }
 
+TEST_F(MemoryTest, AConstantPageIsShownWithoutBackingAndNeverWritten) {
+  auto constant = pattern(4096, 5);
+  const auto original = constant;
+  memory.map_constant(PhysicalAddress{8192}, constant.data());
+  EXPECT_EQ(read(8192, 4096), original);
+  EXPECT_EQ(read(8192 + 4090, 10),
+            (std::vector<std::uint8_t>{original[4090], original[4091], original[4092], original[4093], original[4094],
+                                       original[4095], 0, 0, 0, 0}));
+  EXPECT_EQ(memory.backed_pages(), 0U);
+  // A write to part of it gives it backing, with the constant bytes around.
+  const std::vector<std::uint8_t> written(100, 0x5a);
+  memory.write(PhysicalAddress{8192 + 50}, written.data(), written.size());
+  auto expected = original;
+  std::copy(written.begin(), written.end(), expected.begin() + 50);
+  EXPECT_EQ(read(8192, 4096), expected);
+  EXPECT_EQ(constant, original);
+  EXPECT_EQ(memory.backed_pages(), 1U);
+  // So does zeroing.
+  memory.map_constant(PhysicalAddress{4096 * 7}, constant.data());
+  memory.zero(PhysicalAddress{4096 * 7 + 10}, 4);
+  expected = original;
+  std::fill(expected.begin() + 10, expected.begin() + 14, 0);
+  EXPECT_EQ(read(4096 * 7, 4096), expected);
+  EXPECT_EQ(constant, original);
+}
+
+TEST_F(MemoryTest, AConstantPageOverABackedOneShowsAndIsReleased) {
+  const auto constant = pattern(4096, 6);
+  const std::vector<std::uint8_t> before(4096, 0x77);
+  memory.write(PhysicalAddress{4096}, before.data(), before.size());
+  memory.map_constant(PhysicalAddress{4096}, constant.data());
+  EXPECT_EQ(read(4096, 4096), constant);
+  EXPECT_EQ(memory.backed_pages(), 1U);
+  memory.release_frame(PhysicalAddress{4096});
+  EXPECT_EQ(memory.backed_pages(), 0U);
+  EXPECT_EQ(read(4096, 4096), std::vector<std::uint8_t>(4096, 0));
+  memory.map_constant(PhysicalAddress{4096}, constant.data());
+  memory.release_frame(PhysicalAddress{4096});
+  EXPECT_EQ(read(4096, 4096), std::vector<std::uint8_t>(4096, 0));
+  EXPECT_EQ(memory.backed_pages(), 0U);
+}
+
+TEST_F(MemoryTest, AConstantPageTriggersWatches) {
+  const auto constant = pattern(4096, 6);
+  int calls = 0;
+  memory.watch(PhysicalAddress{4096 + 8}, 8, [&] { ++calls; });
+  memory.map_constant(PhysicalAddress{4096}, constant.data());
+  sc_core::sc_start(sc_core::sc_time(1, sc_core::SC_NS));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST_F(MemoryTest, ReleasedBackingIsReusedAndReadsAsZeros) {
   const auto data = pattern(4096, 9);
   for (std::uint64_t i = 0; i < 10'000; ++i) {

@@ -47,5 +47,16 @@ TEST(PayloadPattern, FillsAndComparesAnyPiece) {
   }
 }
 
+TEST(PayloadPattern, ARunOfAPeriodLiesInOnePlaceWhereverItBegins) {
+  for (const std::uint64_t seed : {0ULL, 1ULL, 255ULL, 0xfedc'ba98'7654'3210ULL}) {
+    for (const std::uint64_t from : {0ULL, 4096ULL, 65'535ULL, (1ULL << 40U) + 12'345ULL}) {
+      const std::uint8_t* run = pattern_run(seed, from, 65'536);
+      ASSERT_NE(run, nullptr);
+      for (std::uint64_t i = 0; i < 65'536; ++i) ASSERT_EQ(run[i], by_definition(seed, from + i)) << seed << " " << i;
+    }
+  }
+  EXPECT_EQ(pattern_run(1, 0, 65'537), nullptr);
+}
+
 }  // namespace
 }  // namespace rvma
