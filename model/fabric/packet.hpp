@@ -98,6 +98,8 @@ enum class Stage : std::uint8_t {
   issued,              ///< the core begins the call (start of the latency)
   doorbell,            ///< the core is done and the descriptor has reached the NIC
   command,             ///< the command unit has decoded it and handed it to transmit
+  turn,                ///< it is the packet's turn: earlier puts and packets are cut, the transmit buffer has room
+  window,              ///< the peer's window has room for it: packets in flight, open messages
   payload_read,        ///< transmit has the payload (DMA read answered)
   transmit,            ///< first bit on the link
   fabric,              ///< last bit at the receiving NIC
@@ -108,9 +110,9 @@ enum class Stage : std::uint8_t {
   completion_write,    ///< the completion word has entered the posted channel
   visible,             ///< the word is visible in memory (end of the latency)
 };
-BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, payload_read, transmit, fabric, parse, address_conversion,
-                    dma_write, count, completion_write, visible)
-inline constexpr std::size_t kStages = 12;
+BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read, transmit, fabric, parse,
+                    address_conversion, dma_write, count, completion_write, visible)
+inline constexpr std::size_t kStages = 14;
 using StageTimes = std::array<Time, kStages>;
 
 struct Packet {

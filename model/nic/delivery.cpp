@@ -252,8 +252,8 @@ void TransmitContext::note_acknowledged(Time at) {
   }
 }
 
-bool TransmitContext::silent(Time at, Time limit) const {
-  return !messages_.empty() && next_sequence_ != cumulative_ && heard_at_ + limit <= at;
+bool TransmitContext::silent(Time at, Time limit, bool waits) const {
+  return (waits || !messages_.empty()) && next_sequence_ != cumulative_ && heard_at_ + limit <= at;
 }
 
 void TransmitContext::expire(Time at, Time limit, std::vector<Ended>& ended) {
@@ -264,8 +264,8 @@ void TransmitContext::expire(Time at, Time limit, std::vector<Ended>& ended) {
   pop_ended();
 }
 
-Time TransmitContext::deadline(Time limit) const {
-  if (messages_.empty()) return Time::max();
+Time TransmitContext::deadline(Time limit, bool waits) const {
+  if (messages_.empty() && !waits) return Time::max();
   Time earliest = next_sequence_ == cumulative_ ? Time::max() : heard_at_ + limit;
   for (std::uint32_t id = messages_.base(); id != acknowledged_; ++id) {
     const Message& entry = messages_[id];

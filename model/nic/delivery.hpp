@@ -160,12 +160,14 @@ class TransmitContext {
 
   /// No message is open.
   bool idle() const { return messages_.empty(); }
-  /// Nothing was heard of the sent packets for `limit` at `at`: the peer is to be given up.
-  bool silent(Time at, Time limit) const;
+  /// Nothing was heard of the sent packets for `limit` at `at`: the peer is to be given up. Whose messages have all
+  /// ended need not be heard of, unless something `waits`: packets that no acknowledgement covers (their receiver had
+  /// no context yet, and was not to answer) hold their place in the window.
+  bool silent(Time at, Time limit, bool waits) const;
   /// Ends (`timeout`) the messages whose packets were all acknowledged `limit` or longer before `at`.
   void expire(Time at, Time limit, std::vector<Ended>& ended);
   /// Earliest time at which silent() or expire() can have something to say; "never" if nothing is waited for.
-  Time deadline(Time limit) const;
+  Time deadline(Time limit, bool waits) const;
   /// Forgets all; numbers start again at 0 in the next generation. Appends the messages that were open (`timeout`).
   void give_up(std::vector<Ended>& ended);
 

@@ -75,6 +75,7 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   entry.request = put;
   entry.commanded = when;
   entry.peer = peer_of(put.descriptor.destination_node);
+  entry.window_waited = peers_[entry.peer]->window_waited(when);
   ++stats_.puts;
   if (open_puts_ == 1) watch_from(when);
   // 2. A message that packet numbers cannot span fits no buffer either.
@@ -304,7 +305,9 @@ Transmit::Step Transmit::cut_next(Peer& peer, Index peer_index, Time at) {
   const std::uint64_t offset = std::uint64_t{put.next_packet} * mtu_;
   const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu_, put.request.descriptor.length - offset));
   // 2. Limits: packets in flight, open messages, page list, transmit buffer.
-  if (!peer.context.packet_room() || (opens && !peer.context.message_room())) {
+  const bool window_full = !peer.context.packet_room() || (opens && !peer.context.message_room());
+  peer.window_is(window_full, at);
+  if (window_full) {
     ++stats_.window_stalls;
     return Step::blocked;
   }
@@ -392,6 +395,10 @@ PacketPtr Transmit::make_packet(const Put& put, const Peer& peer, std::uint32_t 
   packet->wire_bytes = wire_bytes_of(*packet);
   packet->stamp(Stage::doorbell, put.request.doorbell);
   packet->stamp(Stage::command, put.commanded);
+  const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.commanded);
+  if (last) stats_.window_wait_ns += window_wait;
+  packet->stamp(Stage::turn, at - window_wait);
+  packet->stamp(Stage::window, at);
   return packet;
 }
 
@@ -496,7 +503,8 @@ void Transmit::run_timer() {
 void Transmit::check_deadlines(Time at) {
   for (Index index = 0; index < peers_.size(); ++index) {
     TransmitContext& context = peers_[index]->context;
-    if (context.silent(at, patience_)) {
+    const bool waits = !peers_[index]->waiting.empty();
+    if (context.silent(at, patience_, waits)) {
       give_up(index, at);
       continue;
     }
@@ -506,7 +514,7 @@ void Transmit::check_deadlines(Time at) {
     if (!ended_.empty()) take_turn(index);
   }
   Time next = Time::max();
-  for (const auto& peer : peers_) next = std::min(next, peer->context.deadline(patience_));
+  for (const auto& peer : peers_) next = std::min(next, peer->context.deadline(patience_, !peer->waiting.empty()));
   // Puts that wait for their turn will be watched from their first packet on.
   check_at_ = open_puts_ > 0 ? std::min(next, at + patience_) : Time::max();
 }

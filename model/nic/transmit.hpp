@@ -43,6 +43,7 @@ struct TransmitStats {
   Counter full{"puts", "times that a put found the open-put table full"};
   Counter buffer_stalls{"stalls", "times that the next packet found no room in the transmit buffer"};
   Counter window_stalls{"stalls", "times that a peer's packets in flight or open messages were at their limit"};
+  TimeSum window_wait_ns{"time that packets of the puts cut so far, the last of each, waited for that limit"};
   Counter list_stalls{"stalls", "times that the next packet waited for its page list"};
   Peak open_puts{"puts", "puts held at a time"};
   Peak buffer{"bytes", "payload being read or waiting for the link"};
@@ -51,7 +52,7 @@ struct TransmitStats {
                        (puts, messages, retries, packets, payload_bytes, list_reads, ended_ok, ended_no_mailbox,
                         ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds, ended_busy,
                         ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full, buffer_stalls,
-                        window_stalls, list_stalls, open_puts, buffer, cut),
+                        window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
                        (), ())
 };
 
@@ -91,6 +92,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   struct Put {
     PutRequest request;
     Time commanded;
+    Time window_waited;  ///< of its peer, when it was commanded
     Index peer = kNone;
     MessageId message;
     std::uint32_t packets = 0;      ///< of the whole message
@@ -112,6 +114,17 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     FifoRing<Index> waiting;        ///< puts without a message
     Index sending = kNone;          ///< put whose packets are being cut
     bool in_turn = false;           ///< stands in turn_
+    // Time for which the next packet found the window full: before the present time, and since when.
+    Time window_waited_before;
+    Time window_full_since = Time::max();
+    Time window_waited(Time at) const {
+      return window_waited_before + (at > window_full_since ? at - window_full_since : Time::zero());
+    }
+    void window_is(bool full, Time at) {
+      if (full == !window_full_since.is_never()) return;
+      window_waited_before = window_waited(at);
+      window_full_since = full ? at : Time::max();
+    }
   };
   /// A packet whose payload is being read, or that waits behind such a one: packets leave in the order of their
   /// cutting.

@@ -236,12 +236,12 @@ TEST(TransmitContext, TimesOutAMessageAloneOrThePeerAsAWhole) {
   const Time limit = Time::from_us(800);
   TransmitContext transmit{64, 16};
   EndedList ended;
-  EXPECT_TRUE(transmit.deadline(limit).is_never());
+  EXPECT_TRUE(transmit.deadline(limit, false).is_never());
   transmit.take_sequence(transmit.open(0, kNow), true, kNow);
   transmit.take_sequence(transmit.open(1, kNow), true, kNow);
-  EXPECT_EQ(transmit.deadline(limit), kNow + limit);
-  EXPECT_FALSE(transmit.silent(kNow + limit - Time::from_ps(1), limit));
-  EXPECT_TRUE(transmit.silent(kNow + limit, limit));
+  EXPECT_EQ(transmit.deadline(limit, false), kNow + limit);
+  EXPECT_FALSE(transmit.silent(kNow + limit - Time::from_ps(1), limit, false));
+  EXPECT_TRUE(transmit.silent(kNow + limit, limit, false));
   // The packet of message 0 is acknowledged, its outcome never told.
   AckHeader ack;
   ack.cumulative = 1;

@@ -189,6 +189,70 @@ TEST(Transmit, OnePutFromDescriptorToCompletionWord) {
   EXPECT_EQ(bench.context.activations(), before);  // no timer is armed
 }
 
+TEST(Transmit, TheWaitForTheWindowIsAStageOfItsOwn) {
+  Bench bench([](NicConfig& config) { config.reliability.window = 1; });
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.submit(ns(200), Bench::put(1, 64));
+  bench.submit(ns(300), Bench::put(2, 64));
+  bench.acknowledge(ns(2000), 1, 1);
+  bench.acknowledge(ns(5000), 2, 2);
+  run_until(ns(6000));
+  ASSERT_EQ(bench.egress.sent.size(), 3U);
+  const auto left = [&](std::size_t i, Stage stage) {
+    return bench.egress.packet(i).left[static_cast<std::size_t>(stage)];
+  };
+  EXPECT_EQ(left(0, Stage::turn), ns(100));
+  EXPECT_EQ(left(0, Stage::window), ns(100));
+  // Nothing but the window held the second and the third back: all their time is the window's.
+  EXPECT_EQ(left(1, Stage::command), ns(200));
+  EXPECT_EQ(left(1, Stage::turn), ns(200));
+  EXPECT_EQ(left(1, Stage::window), ns(2000));
+  EXPECT_EQ(left(2, Stage::turn), ns(300));
+  EXPECT_EQ(left(2, Stage::window), ns(5000));
+  EXPECT_EQ(left(2, Stage::payload_read), ns(5500));
+  EXPECT_EQ(bench.transmit->stats().window_wait_ns.value(), ns(1800 + 4700));
+}
+
+TEST(Transmit, TheWaitForTheTransmitBufferIsTheTurns) {
+  Bench bench([](NicConfig& config) { config.transmit.buffer = Bytes{4096}; });
+  bench.egress.hold = true;
+  bench.submit(ns(100), Bench::put(0, 4096));
+  bench.submit(ns(200), Bench::put(1, 4096));
+  bench.script.at(ns(3000), [&] { bench.transmit->departed(4096, ns(3000)); });
+  run_until(ns(4000));
+  ASSERT_EQ(bench.egress.sent.size(), 2U);
+  const StageTimes& left = bench.egress.packet(1).left;
+  EXPECT_EQ(left[static_cast<std::size_t>(Stage::turn)], ns(3000));
+  EXPECT_EQ(left[static_cast<std::size_t>(Stage::window)], ns(3000));
+  EXPECT_EQ(bench.transmit->stats().window_wait_ns.value(), Time::zero());
+}
+
+// A message can end (`no_buffer` is always told) while earlier packets of it were refused before the receiver had a
+// context, and so never answered: their numbers hold the window. Without retransmission only giving up frees it.
+TEST(Transmit, PacketsThatNobodyAnswersDoNotHoldTheWindowForEver) {
+  Bench bench([](NicConfig& config) {
+    config.reliability.window = 2;
+    config.reliability.rnr_tries = 0;
+  });
+  bench.submit(ns(100), Bench::put(0, 2 * 4096));
+  bench.acknowledge(ns(2000), 0, 0, {Outcome::no_buffer});
+  bench.submit(ns(3000), Bench::put(1, 64));
+  const Time patience = bench.config.reliability.rto.get() * bench.config.reliability.max_tries;
+  run_until(ns(2000) + patience - ns(1));
+  EXPECT_EQ(bench.ended(0), Outcome::no_buffer);
+  EXPECT_EQ(bench.ended(1), Outcome::pending);
+  run_until(ns(2000) + patience * 2);
+  EXPECT_EQ(bench.ended(1), Outcome::timeout);
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
+  // The next put is in a new generation, and goes out at once.
+  const Time later = ns(2000) + patience * 3;
+  const std::size_t sent = bench.egress.sent.size();
+  bench.submit(later, Bench::put(2, 64));
+  run_until(later + ns(1000));
+  ASSERT_EQ(bench.egress.sent.size(), sent + 1);
+  EXPECT_EQ(bench.egress.packet(sent).transport.generation, 2U);
+}
+
 TEST(Transmit, AnAcknowledgementAnnouncedForLaterActsLater) {
   Bench bench;
   bench.submit(ns(100), Bench::put(0, 64));
