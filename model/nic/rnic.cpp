@@ -6,29 +6,28 @@
 
 namespace rvma {
 
-Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, std::uint64_t page_bytes,
-           NodeId node, PacketPool& packets, PayloadPool& payloads, bool timing_only, const ObserverList& observers,
-           std::uint32_t boot_number)
-    : Component(name, context, config.clock),
+Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Parameters& p, PacketPool& packets,
+           PayloadPool& payloads, const ObserverList& observers)
+    : Component(name, context, p.config.clock),
       dma("dma"),
       mmio("mmio"),
-      windows_(config),
-      table_("table", context, config.clock, config.table),
-      parser_("parser", context, config, node, observers),
-      conversion_("conversion", context, config, Bytes{page_bytes}, node, windows_, observers),
-      payload_writer_("payload_writer", context, config, node, observers),
-      counters_("counters", context, config, node, windows_, observers),
-      completion_writer_("completion_writer", context, config, node, observers),
-      window_calls_("window_calls", context, config, node, windows_, payloads, observers),
-      delivery_("delivery", context, config, node, boot_number, packets),
-      command_("command", context, config, payloads, arm_),
-      transmit_("transmit", context, {config, Bytes{page_bytes}, node, boot_number, timing_only}, packets, payloads,
-                arm_, observers),
-      egress_("egress", context, config, node, observers),
+      windows_(p.config),
+      table_(p.make_table("table", context, p.config.clock, p.config.table)),
+      parser_("parser", context, p.config, p.node, observers),
+      conversion_("conversion", context, p.config, p.page, p.node, windows_, observers),
+      payload_writer_("payload_writer", context, p.config, p.node, observers),
+      counters_("counters", context, p.config, p.node, windows_, observers),
+      completion_writer_("completion_writer", context, p.config, p.node, observers),
+      window_calls_("window_calls", context, p.config, p.node, windows_, payloads, observers),
+      delivery_("delivery", context, p.config, p.node, p.boot_number, packets),
+      command_("command", context, p.config, payloads, arm_),
+      transmit_("transmit", context, {p.config, p.page, p.node, p.boot_number, p.timing_only}, packets, payloads, arm_,
+                observers),
+      egress_("egress", context, p.config, p.node, observers),
       input_(parser_),
       armed_completions_(arm_, completion_writer_),
-      dma_engine_("dma_engine", context, config) {
-  RVMA_ASSERT(boot_number > 0, "incarnation 0 means `not heard yet`");
+      dma_engine_("dma_engine", context, p.config) {
+  RVMA_ASSERT(p.boot_number > 0, "incarnation 0 means `not heard yet`");
   bind_units();
   mmio.register_b_transport(this, &Rnic::b_transport);
   mmio.register_nb_transport_fw(this, &Rnic::nb_transport_fw);
@@ -46,13 +45,13 @@ void Rnic::bind_units() {
   // 2. Commands.
   command_.window_calls(window_calls_);
   command_.transmit(transmit_);
-  window_calls_.table(table_);
+  window_calls_.table(*table_);
   window_calls_.counters(counters_);
   // 3. Receive path.
-  parser_.lookup(table_);
+  parser_.lookup(*table_);
   parser_.conversion(conversion_);
   parser_.acknowledgements(transmit_);
-  conversion_.lookup(table_);
+  conversion_.lookup(*table_);
   conversion_.delivery(delivery_);
   conversion_.writer(payload_writer_);
   payload_writer_.delivery(delivery_);

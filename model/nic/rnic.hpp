@@ -6,6 +6,7 @@
 #include <tlm_utils/simple_target_socket.h>
 
 #include <cstdint>
+#include <memory>
 #include <systemc>
 #include <tlm>
 
@@ -39,10 +40,17 @@ class Rnic : public Component {
   /// delay is the time at which the write arrives. nb_transport completes at once.
   tlm_utils::simple_target_socket<Rnic> mmio;
 
-  /// `page_bytes`: host.page. `boot_number`: incarnation, > 0. Everything that is referred to outlives the RNIC.
-  Rnic(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, std::uint64_t page_bytes,
-       NodeId node, PacketPool& packets, PayloadPool& payloads, bool timing_only, const ObserverList& observers,
-       std::uint32_t boot_number);
+  struct Parameters {
+    const NicConfig& config;
+    Bytes page;  ///< host.page, a power of two
+    NodeId node;
+    std::uint32_t boot_number = 1;                        ///< incarnation, > 0
+    bool timing_only = false;                             ///< payload bytes are not carried
+    TableUnitFactory make_table = &ModelTableUnit::make;  ///< the translation table: C++ or Verilog
+  };
+  /// Everything that is referred to outlives the RNIC.
+  Rnic(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, PacketPool& packets,
+       PayloadPool& payloads, const ObserverList& observers);
 
   /// Where the link to this NIC delivers.
   PacketSinkIf& network_input() { return input_; }
@@ -90,7 +98,7 @@ class Rnic : public Component {
 
   InterruptArm arm_;
   WindowStore windows_;
-  TableUnit table_;
+  std::unique_ptr<TableUnit> table_;
   ReceiveParser parser_;
   AddressConversion conversion_;
   PayloadWriter payload_writer_;

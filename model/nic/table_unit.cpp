@@ -7,14 +7,11 @@
 
 namespace rvma {
 
+// ------------------------------------------------------------------------------------------------ every table unit
+
 TableUnit::TableUnit(const sc_core::sc_module_name& name, SimContext& context, Frequency clock,
                      const TableConfig& config)
-    : Component(name, context, clock),
-      lookups("lookups"),
-      commands("commands"),
-      latency_(config.latency),
-      table_(TableShape::from(config)),
-      wakeup_(*this, "wakeup", [this] { run(); }) {
+    : Component(name, context, clock), lookups("lookups"), commands("commands"), latency_(config.latency) {
   lookups.bind(*this);
   commands.bind(*this);
   context.stats().add(path(), stats_);
@@ -25,28 +22,26 @@ void TableUnit::lookup(Pid pid, Mailbox mailbox, Cycles at) {
   RVMA_ASSERT(clock().time_of(at) >= now(), "translation table: a lookup in the past");
   last_lookup_ = at;
   pending_lookups_.push({TableKey{pid, mailbox}, at, LookupResult{}});
+  lookup_queued();
 }
 
 LookupResult TableUnit::take() {
   RVMA_ASSERT(!pending_lookups_.empty(), "translation table: no lookup to take");
-  PendingLookup& front = pending_lookups_.front();
-  RVMA_ASSERT(clock().time_of(front.at + latency_) <= now(), "translation table: answer taken before its cycle");
-  if (evaluated_ == 0) {
-    evaluate(front);
-    ++evaluated_;
-  }
-  --evaluated_;
+  RVMA_ASSERT(clock().time_of(pending_lookups_.front().at + latency_) <= now(),
+              "translation table: answer taken before its cycle");
+  if (answered_ == 0) answer_front();
+  --answered_;
   return pending_lookups_.pop().result;
 }
 
-void TableUnit::evaluate(PendingLookup& pending) {
-  table_.advance_to(pending.at);
-  stats_.faults += table_.take_faults().size();
-  pending.result = table_.lookup(pending.key);
+void TableUnit::answer(const LookupResult& result) {
+  PendingLookup& pending = pending_lookups_[answered_];
+  ++answered_;
+  pending.result = result;
   ++stats_.lookups;
-  if (pending.result.hit) {
+  if (result.hit) {
     ++stats_.hits;
-  } else if (pending.result.sweeping) {
+  } else if (result.sweeping) {
     ++stats_.sweeping;
   } else {
     ++stats_.misses;
@@ -54,43 +49,75 @@ void TableUnit::evaluate(PendingLookup& pending) {
   stats_.lookup_port.occupy(clock().time_of(pending.at + Cycles{1}) - clock().time_of(pending.at), 1);
 }
 
-void TableUnit::evaluate_lookups(Cycles cycle) {
-  while (evaluated_ < pending_lookups_.size() && pending_lookups_[evaluated_].at <= cycle) {
-    evaluate(pending_lookups_[evaluated_]);
-    ++evaluated_;
-  }
-}
-
 void TableUnit::command(const TableCommand& command, Cycles at, std::function<void(const TableAnswer&)> done) {
   pending_commands_.push({command, at, std::move(done)});
-  if (!running_ && pending_commands_.size() == 1) start_next();
+  if (pending_commands_.size() == 1) start_next();
 }
 
-void TableUnit::run() {
+void TableUnit::finish_command(const TableAnswer& answer, const Level& level) {
+  const PendingCommand finished = pending_commands_.pop();
+  stats_.command_cycles += static_cast<std::uint64_t>(answer.used.count());
+  if (answer.status == TableStatus::full) ++stats_.full;
+  if (answer.status == TableStatus::ok && finished.command.operation == TableOperation::erase) ++stats_.deletes;
+  if (answer.status == TableStatus::ok && finished.command.operation == TableOperation::insert) {
+    ++stats_.inserts;
+    stats_.kicks += level.kicks;
+    stats_.stash.observe(level.stash_used);
+    stats_.entries.observe(level.entries);
+  }
+  if (finished.done) finished.done(answer);
+}
+
+// ---------------------------------------------------------------------------------------------- over the C++ class
+
+ModelTableUnit::ModelTableUnit(const sc_core::sc_module_name& name, SimContext& context, Frequency clock,
+                               const TableConfig& config)
+    : TableUnit(name, context, clock, config),
+      table_(TableShape::from(config)),
+      wakeup_(*this, "wakeup", [this] { run(); }) {}
+
+std::unique_ptr<TableUnit> ModelTableUnit::make(const char* name, SimContext& context, Frequency clock,
+                                                const TableConfig& config) {
+  return std::make_unique<ModelTableUnit>(name, context, clock, config);
+}
+
+void ModelTableUnit::answer_front() { answer_next(); }
+
+void ModelTableUnit::answer_next() {
+  const PendingLookup& pending = *unanswered();
+  table_.advance_to(pending.at);
+  count_faults(table_.take_faults().size());
+  answer(table_.lookup(pending.key));
+}
+
+void ModelTableUnit::answer_lookups(Cycles cycle) {
+  while (unanswered() != nullptr && unanswered()->at <= cycle) answer_next();
+}
+
+void ModelTableUnit::run() {
   if (running_ && clock().time_of(started_.answer_cycle) <= now()) {
     // 1. The running command's answer is valid in this cycle. Its callback may give the next command: it is queued
     //    behind those that wait, or else starts at once.
-    evaluate_lookups(started_.answer_cycle);
+    answer_lookups(started_.answer_cycle);
     table_.advance_to(started_.answer_cycle);
-    const PendingCommand finished = pending_commands_.pop();
+    count_faults(table_.take_faults().size());
     running_ = false;
-    count(finished.command, started_);
-    if (finished.done) finished.done(TableAnswer{started_.answer});
+    finish_command(TableAnswer{started_.answer}, {started_.kicks, table_.stash_used(), table_.entries()});
   }
   // 2. The next one.
   if (!running_) start_next();
 }
 
-void TableUnit::start_next() {
-  if (pending_commands_.empty()) return;
+void ModelTableUnit::start_next() {
+  if (!has_command()) return;
   const Cycles current = current_cycle();
-  const Cycles at = pending_commands_.front().at;
+  const Cycles at = front_command().at;
   // 1. Not before its cycle: lookups of earlier cycles may still come.
   if (at > current) {
     wakeup_.at(clock().time_of(at));
     return;
   }
-  evaluate_lookups(current);
+  answer_lookups(current);
   table_.advance_to(current);
   // 2. Nor while the table is swept after reset, or clears a fault.
   if (!table_.command_ready()) {
@@ -98,22 +125,9 @@ void TableUnit::start_next() {
     return;
   }
   // 3. The whole schedule of its writes follows from what the table holds; they are applied as time passes.
-  started_ = table_.start(pending_commands_.front().command);
+  started_ = table_.start(front_command().command);
   running_ = true;
   wakeup_.at(clock().time_of(started_.answer_cycle));
-}
-
-void TableUnit::count(const TableCommand& command, const TranslationTable::Started& started) {
-  stats_.command_cycles += static_cast<std::uint64_t>(started.answer.used.count());
-  stats_.faults += table_.take_faults().size();
-  if (started.answer.status == TableStatus::full) ++stats_.full;
-  if (started.answer.status != TableStatus::ok) return;
-  if (command.operation == TableOperation::erase) ++stats_.deletes;
-  if (command.operation != TableOperation::insert) return;
-  ++stats_.inserts;
-  stats_.kicks += started.kicks;
-  stats_.stash.observe(table_.stash_used());
-  stats_.entries.observe(table_.entries());
 }
 
 }  // namespace rvma

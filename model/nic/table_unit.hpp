@@ -1,12 +1,14 @@
 /// \file
-/// The translation table as a unit of the RNIC: a TranslationTable driven by events. A lookup costs no activation, a
-/// command one for its answer (and one more if it is for a later cycle, or has to wait for the table).
+/// The translation table as a unit of the RNIC: what every implementation of it shares, and the one over the C++ class,
+/// which is driven by events. There a lookup costs no activation, a command one for its answer (and one more if it is
+/// for a later cycle, or has to wait for the table).
 #pragma once
 
 #include <boost/describe.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <systemc>
 
 #include "base/component.hpp"
@@ -47,19 +49,17 @@ class TableUnit : public Component, public TableLookupIf, public TableCommandIf 
   TableUnit(const sc_core::sc_module_name& name, SimContext& context, Frequency clock, const TableConfig& config);
 
   /// Strictly increasing `at`, not before now (asserted).
-  void lookup(Pid pid, Mailbox mailbox, Cycles at) override;
+  void lookup(Pid pid, Mailbox mailbox, Cycles at) final;
   /// Not before the lookup's cycle + latency() (asserted).
-  LookupResult take() override;
-  Cycles latency() const override { return latency_; }
+  LookupResult take() final;
+  Cycles latency() const final { return latency_; }
 
   /// Taken in the first cycle >= `at` in which the table is ready and the commands before it are answered.
-  void command(const TableCommand& command, Cycles at, std::function<void(const TableAnswer&)> done) override;
+  void command(const TableCommand& command, Cycles at, std::function<void(const TableAnswer&)> done) final;
 
   const TableStats& stats() const { return stats_; }
-  /// For tests: faults are injected here.
-  TranslationTable& table() { return table_; }
 
- private:
+ protected:
   struct PendingLookup {
     TableKey key;
     Cycles at;
@@ -70,24 +70,64 @@ class TableUnit : public Component, public TableLookupIf, public TableCommandIf 
     Cycles at;
     std::function<void(const TableAnswer&)> done;
   };
+  /// What the table tells of itself when a command is answered.
+  struct Level {
+    std::uint32_t kicks = 0;  ///< entries moved by the command, if it is an insertion that succeeded
+    std::uint32_t stash_used = 0;
+    std::uint32_t entries = 0;
+  };
 
-  /// Answers the lookups presented up to `cycle`: what happens from `cycle` on cannot change them.
-  void evaluate_lookups(Cycles cycle);
-  void evaluate(PendingLookup& pending);
-  void run();
-  void start_next();
-  void count(const TableCommand& command, const TranslationTable::Started& started);
+  /// A lookup was queued behind the others.
+  virtual void lookup_queued() {}
+  /// The answer of the front lookup is needed now, in its cycle + latency or later.
+  virtual void answer_front() = 0;
+  /// A command was queued, and none is before it.
+  virtual void start_next() = 0;
 
+  /// The oldest lookup that is not answered yet, if any.
+  PendingLookup* unanswered() { return answered_ < pending_lookups_.size() ? &pending_lookups_[answered_] : nullptr; }
+  void answer(const LookupResult& result);
+  /// The command that runs, or is the next to run.
+  PendingCommand& front_command() { return pending_commands_.front(); }
+  bool has_command() const { return !pending_commands_.empty(); }
+  /// Takes the front command away, counts its answer and tells it. May queue the next one.
+  void finish_command(const TableAnswer& answer, const Level& level);
+  void count_faults(std::size_t words) { stats_.faults += words; }
+
+ private:
   Cycles latency_;
-  TranslationTable table_;
   FifoRing<PendingLookup> pending_lookups_;
-  std::size_t evaluated_ = 0;  ///< of pending_lookups_, from the front
+  std::size_t answered_ = 0;  ///< of pending_lookups_, from the front
   Cycles last_lookup_{-1};
-  FifoRing<PendingCommand> pending_commands_;  ///< the front one runs if `running_`
+  FifoRing<PendingCommand> pending_commands_;
+  TableStats stats_;
+};
+
+/// Makes the table of an RNIC; called while the RNIC is constructed.
+using TableUnitFactory = std::function<std::unique_ptr<TableUnit>(const char* name, SimContext& context,
+                                                                  Frequency clock, const TableConfig& config)>;
+
+class ModelTableUnit final : public TableUnit {
+ public:
+  ModelTableUnit(const sc_core::sc_module_name& name, SimContext& context, Frequency clock, const TableConfig& config);
+  static std::unique_ptr<TableUnit> make(const char* name, SimContext& context, Frequency clock,
+                                         const TableConfig& config);
+
+  /// For tests: faults are injected here.
+  TranslationTable& table() { return table_; }
+
+ private:
+  void answer_front() override;
+  void start_next() override;
+  /// Answers the lookups presented up to `cycle`: what happens from `cycle` on cannot change them.
+  void answer_lookups(Cycles cycle);
+  void answer_next();
+  void run();
+
+  TranslationTable table_;
   bool running_ = false;
   TranslationTable::Started started_;
   Wakeup wakeup_;
-  TableStats stats_;
 };
 
 }  // namespace rvma

@@ -28,9 +28,15 @@ struct Pools {
 
 class Node : public sc_core::sc_module {
  public:
-  /// `processes` ranks live here, the first of them is rank `first_rank`.
-  Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, NodeId id, Pools& pools,
-       const ObserverList& observers, RankId first_rank, std::uint32_t processes, DriverObserver* driver_observer);
+  struct Parameters {
+    NodeId id;
+    RankId first_rank;  ///< of the `processes` ranks that live here
+    std::uint32_t processes = 1;
+    DriverObserver* driver_observer = nullptr;
+    TableUnitFactory make_table = &ModelTableUnit::make;
+  };
+  Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& parameters,
+       Pools& pools, const ObserverList& observers);
   ~Node() override;
 
   Rnic& nic() { return nic_; }

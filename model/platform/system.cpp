@@ -7,7 +7,7 @@
 namespace rvma {
 
 System::System(SimContext& context, const Config& config, std::uint32_t ranks, const ObserverList& observers,
-               DriverObserver* driver_observer)
+               DriverObserver* driver_observer, const TableUnitFactory& make_table)
     : ranks_(ranks),
       ranks_per_node_(config.workload.ranks_per_node),
       pools_(static_cast<std::uint32_t>(config.nic.mtu->count())) {
@@ -16,9 +16,10 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
   std::vector<FabricAttachment> attachments;
   for (std::uint32_t n = 0; n < nodes; ++n) {
     const std::uint32_t first_rank = n * ranks_per_node_;
-    nodes_.push_back(std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, NodeId{n}, pools_,
-                                            observers, RankId{first_rank},
-                                            std::min(ranks_per_node_, ranks - first_rank), driver_observer));
+    const Node::Parameters parameters{NodeId{n}, RankId{first_rank}, std::min(ranks_per_node_, ranks - first_rank),
+                                      driver_observer, make_table};
+    nodes_.push_back(
+        std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, parameters, pools_, observers));
     attachments.push_back({&nodes_.back()->nic().network_input(), config.nic.receive.buffer});
   }
   fabric_ = std::make_unique<Fabric>("fabric", context, config.fabric, attachments);

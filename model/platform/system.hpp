@@ -18,7 +18,7 @@ class System {
  public:
   /// `config` is valid for `ranks` (see validate()) and outlives the system, as do the observers.
   System(SimContext& context, const Config& config, std::uint32_t ranks, const ObserverList& observers,
-         DriverObserver* driver_observer);
+         DriverObserver* driver_observer, const TableUnitFactory& make_table = &ModelTableUnit::make);
   ~System();
   System(const System&) = delete;
   System& operator=(const System&) = delete;

@@ -133,8 +133,8 @@ class Cpu : public sc_core::sc_module {
 struct Host {
   Host(SimContext& context, const NicConfig& config, std::uint32_t id, PacketPool& packets, PayloadPool& payloads,
        const ObserverList& observers, TargetStyle style)
-      : rnic(("rnic" + std::to_string(id)).c_str(), context, config, kPage, NodeId{id}, packets, payloads, false,
-             observers, 1),
+      : rnic(("rnic" + std::to_string(id)).c_str(), context, {config, Bytes{kPage}, NodeId{id}}, packets, payloads,
+             observers),
         memory(("memory" + std::to_string(id)).c_str(), style),
         cpu(("cpu" + std::to_string(id)).c_str()) {
     rnic.dma.bind(memory.socket);

@@ -66,7 +66,7 @@ struct Bench {
   SimContext context{1};
   TableConfig config;
   ClockDomain clock;
-  TableUnit unit;
+  ModelTableUnit unit;
   Script script;
   std::vector<std::pair<std::int64_t, TableAnswer>> answers;
 };
