@@ -150,6 +150,7 @@ void RunRecorder::buffer_unnamed(NodeId node, PhysicalAddress word) {
 void RunRecorder::buffer_freed(NodeId node, PhysicalAddress word) {
   settle(SimContext::now());
   buffers_.erase(WordKey{node.value(), word.value()});
+  displaced_.erase(WordKey{node.value(), word.value()});
 }
 
 void RunRecorder::call_returned(RankId rank, OperationKind op, const NameRef* window, Status status,
@@ -183,6 +184,7 @@ void RunRecorder::marked(RankId rank, bool begin, Time /*at*/) {
     for (auto& node : last_counted_) {
       for (LastCounted& last : node) last.measured = false;
     }
+    for (auto& [key, last] : displaced_) last.measured = false;
   }
   inside_mark_[rank.index()] = begin;
 }
@@ -244,6 +246,25 @@ RunRecorder::LastCounted& RunRecorder::last_counted(NodeId node, BufferId buffer
   return buffers[buffer.index()];
 }
 
+void RunRecorder::buffer_posted(NodeId node, Pid /*pid*/, SlotId /*slot*/, BufferId buffer, const Descriptor& call,
+                                Time /*at*/) {
+  LastCounted& last = last_counted(node, buffer);
+  if (last.word.value() != 0) displaced_.insert_or_assign(WordKey{node.value(), last.word.value()}, last);
+  last = LastCounted{};
+  last.word = call.completion;
+}
+
+/// The NIC frees a buffer's id when its completion is due, so that another may have it before the word is written.
+RunRecorder::LastCounted RunRecorder::take_last_counted(NodeId node, const Completion& completion) {
+  LastCounted& last = last_counted(node, completion.buffer);
+  if (last.word == completion.word) return std::exchange(last, LastCounted{});
+  const auto found = displaced_.find(WordKey{node.value(), completion.word.value()});
+  if (found == displaced_.end()) return {};
+  const LastCounted displaced = found->second;
+  displaced_.erase(found);
+  return displaced;
+}
+
 void RunRecorder::packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t /*buffer_offset*/, Time at) {
   ++totals_.packets_delivered;
   if (packet.payload_length > 0) delivered_.add(at, packet.payload_length);
@@ -268,7 +289,7 @@ void RunRecorder::message_counted(NodeId node, const MessageRef& message, Buffer
 }
 
 void RunRecorder::sample_completion(NodeId node, const Completion& completion, Time at, Time visible) {
-  const LastCounted last = std::exchange(last_counted(node, completion.buffer), LastCounted{});
+  const LastCounted last = take_last_counted(node, completion);
   if (!last.valid || !last.measured || visible.is_never()) return;
   // Where a call completed the epoch, or a message that did not fit, no put's delivery did.
   if (completion.left == StageTimes{}) return;

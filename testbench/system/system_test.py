@@ -479,6 +479,40 @@ rank 0
         self.assertEqual(statuses.count(("init_window", "full")), 1)
         self.assertEqual(statuses.count(("post_buffer", "full")), 1)
 
+    def test_a_buffer_id_is_used_again_while_its_completion_is_on_its_way(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=64
+  barrier
+  post_buffer w size=64 as=a
+rank 1
+  init_window v mailbox=2 threshold=64
+  post_buffer v size=64 as=b
+  barrier
+  inc_epoch v
+"""
+        for on_chip in range(1, 9):
+            with self.subTest(on_chip=on_chip):
+                result = self.run_text(text, "--set", f"nic.buffers.on_chip={on_chip}", "--set",
+                                       "workload.ranks_per_node=2")
+                self.assertEqual(result.stats()["totals"]["completions"], 1)
+        # Puts: the epoch's sample is that of its own put, although another buffer has its id by then.
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  init_window w mailbox=1 threshold=1op
+  repeat 200
+    post_buffer w size=64
+    put rank=0 mailbox=1 size=64
+  end
+  wait all
+"""
+        result = self.run_text(text, "--set", "nic.buffers.on_chip=2", "--set", "nic.completion.latency=1000cyc")
+        stats = result.stats()
+        self.assertEqual(stats["latency_ns"]["put_to_completion"]["count"], stats["totals"]["completions"])
+        self.assertGreater(stats["latency_ns"]["put_to_completion"]["min"], 1000)
+
     def test_get_is_counted_and_self_put_works(self):
         text = """rvma-trace 1
 ranks 1
