@@ -38,7 +38,7 @@ struct RunRecorder::BufferRecord {
   std::uint64_t size = 0;
   bool may_be_seen = true;  ///< a wait may still name it
   bool completed = false;
-  bool failed = false;  ///< the NIC refused the post
+  bool failed = false;  ///< the post was refused
   Time posted;
   std::shared_ptr<Row> row;  ///< its latest completion
 };
@@ -129,6 +129,23 @@ void RunRecorder::post_issued(const BufferPost& post) {
   if (post.rank.index() >= homes_.size()) homes_.resize(post.rank.index() + 1);
   homes_[post.rank.index()] = post.node;
   buffers_.insert_or_assign(WordKey{post.node.value(), post.word.value()}, std::move(record));
+}
+
+void RunRecorder::put_failed(NodeId node, PhysicalAddress word, Status status, Time at) {
+  const PutRecord* record = registry_.find(node, word);
+  RVMA_ASSERT(record != nullptr, "a put failed that no program issued, or that had ended");
+  ++totals_.puts_failed;
+  const std::string why = ValueText<Status>::print(status);
+  note_unmatched(fmt::format("rank {}: {} to rank {} mailbox {:#018x} failed: {}", record->rank.value(),
+                             ValueText<OperationKind>::print(record->kind), record->destination.value(),
+                             record->mailbox.value(), why));
+  if (files_.puts != nullptr) write_put(*record, why.c_str(), Time::max(), record->tries);
+  registry_.put_ended(node, word, Outcome::unfinished, 0, at);
+}
+
+void RunRecorder::post_failed(NodeId node, PhysicalAddress word, Status /*status*/, Time /*at*/) {
+  const auto found = buffers_.find(WordKey{node.value(), word.value()});
+  if (found != buffers_.end()) found->second->failed = true;
 }
 
 void RunRecorder::wait_seen(NodeId node, PhysicalAddress word, Time at) {

@@ -32,6 +32,7 @@ struct RunTotals {
   std::uint64_t messages_delivered = 0;  ///< counted whole at the receiver
   std::uint64_t bytes_delivered = 0;     ///< of those messages
   std::uint64_t completions = 0;
+  std::uint64_t puts_failed = 0;  ///< of `puts`: refused by the driver itself, so that no NIC heard of them
   std::array<std::uint64_t, kOutcomes> ended{};    ///< puts by Outcome; [unfinished] at the end of the run
   std::array<std::uint64_t, kOutcomes> refused{};  ///< messages by Outcome (each retry is one)
   std::uint64_t packets_sent = 0;
@@ -95,6 +96,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   // PlayerObserver
   void put_issued(const PutIssue& put) override;
   void post_issued(const BufferPost& post) override;
+  void put_failed(NodeId node, PhysicalAddress word, Status status, Time at) override;
+  void post_failed(NodeId node, PhysicalAddress word, Status status, Time at) override;
   void wait_seen(NodeId node, PhysicalAddress word, Time at) override;
   void buffer_unnamed(NodeId node, PhysicalAddress word) override;
   void buffer_freed(NodeId node, PhysicalAddress word) override;

@@ -531,10 +531,10 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
   }
 
   // 2. Conservation: nothing appears, nothing is lost.
-  std::uint64_t ended = 0;
+  std::uint64_t ended = totals.puts_failed;
   for (const std::uint64_t count : totals.ended) ended += count;
   expect(totals.puts == ended, now,
-         [&] { return fmt::format("{} puts were issued, {} ended or are unfinished", totals.puts, ended); });
+         [&] { return fmt::format("{} puts were issued, {} ended, failed or are unfinished", totals.puts, ended); });
   expect(drained ? totals.packets_sent == packets_arrived_ : totals.packets_sent >= packets_arrived_, now,
          [&] { return fmt::format("{} packets were sent, {} arrived", totals.packets_sent, packets_arrived_); });
   std::uint64_t refused = 0;

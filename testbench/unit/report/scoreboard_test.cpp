@@ -852,7 +852,7 @@ TEST_F(CompletionTest, ReportsAPutThatNeverEnded) {
   nic().complete(buffer_, 0, 2048);
   ++nic().totals().puts;
   finish();
-  expect_only("2 puts were issued, 1 ended or are unfinished");
+  expect_only("2 puts were issued, 1 ended, failed or are unfinished");
 }
 
 TEST_F(CompletionTest, ReportsALostMessage) {
