@@ -253,6 +253,8 @@ class Run {
 
     const Time now = SimContext::now();
     report.end = now;
+    // A refused post of a program that made no later call: its answer lies in memory.
+    for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
     recorder_.finish(now);
     judge(end, report);
     if (scoreboard_) {

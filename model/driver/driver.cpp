@@ -218,13 +218,34 @@ struct Driver::Impl {
     return last_answer;
   }
 
+  // ---- windows
+  Status status_of(Window window) const {
+    if (window.opening == Window::kByMailbox) return Status::ok;
+    if (window.opening == Window::kNeverOpened) return Status::no_window;
+    const auto found = open_windows.find(window.mailbox.value());
+    return found != open_windows.end() && found->second == window.opening ? Status::ok : Status::closed;
+  }
+  /// A call on a window that waits for its answer. On a dead handle the driver answers, for the price of a call.
+  Answer call_on(Window window, Descriptor descriptor) {
+    if (const Status status = status_of(window); status != Status::ok) {
+      notice_answers();
+      core.spend_issue();
+      return {status, 0};
+    }
+    return call(descriptor);
+  }
+
   // ---- calls
-  Status post(Descriptor descriptor) {
+  Status post(Descriptor descriptor, Status window_status) {
     notice_answers();
     // 1. What could not be laid out for the NIC.
     const CompletionPointer completion{descriptor.completion};
     if (!is_word(completion)) return Status::bad_argument;
     if (!take(completion)) return Status::bad_argument;
+    if (window_status != Status::ok) {
+      core.spend_issue();
+      return fail(completion, window_status);
+    }
     if (descriptor.length == 0 || wraps(descriptor.local, descriptor.length)) {
       return fail(completion, Status::bad_argument);
     }
@@ -326,8 +347,10 @@ struct Driver::Impl {
   std::vector<Operation> operations;
   std::vector<std::uint32_t> free_operations;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_completion;
-  boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_mailbox;  ///< first posted buffer of the window
-  RingQueue<Call> calls;                                               ///< unanswered, oldest first
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_mailbox;    ///< first posted buffer of the window
+  boost::unordered_flat_map<std::uint64_t, std::uint64_t> open_windows;  ///< mailbox: which opening has it
+  std::uint64_t openings = 0;
+  RingQueue<Call> calls;  ///< unanswered, oldest first
   Answer last_answer;
 
   std::vector<PhysicalAddress> pages;    ///< scratch of set_pages()
@@ -364,6 +387,7 @@ Descriptor window_call(Opcode opcode, Mailbox mailbox) {
 
 Status Driver::init_window(Mailbox mailbox, std::uint64_t threshold, ThresholdType type, Placement placement,
                            std::uint32_t key, std::uint8_t flags, Window& window) {
+  window = Window{mailbox, Window::kNeverOpened};
   constexpr std::uint8_t kKnownFlags = kWindowReadable | kWindowCatchAll | kWindowInterrupt;
   if ((flags & ~kKnownFlags) != 0) return Status::bad_argument;
   Descriptor descriptor = window_call(Opcode::init_window, mailbox);
@@ -373,7 +397,9 @@ Status Driver::init_window(Mailbox mailbox, std::uint64_t threshold, ThresholdTy
   descriptor.key = key;
   descriptor.window_flags = flags;
   const Status status = impl_->call(descriptor).status;
-  if (status == Status::ok) window.mailbox = mailbox;
+  if (status != Status::ok) return status;
+  window.opening = ++impl_->openings;
+  impl_->open_windows[mailbox.value()] = window.opening;
   return status;
 }
 
@@ -382,7 +408,7 @@ Status Driver::post_buffer(Window window, VirtualAddress buffer, std::uint64_t s
   descriptor.local = buffer;
   descriptor.length = size;
   descriptor.completion = completion.address;
-  return impl_->post(descriptor);
+  return impl_->post(descriptor, impl_->status_of(window));
 }
 
 Status Driver::post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, ThresholdType type, std::uint32_t key,
@@ -394,7 +420,7 @@ Status Driver::post_one_time_buffer(Mailbox mailbox, std::uint64_t threshold, Th
   descriptor.local = buffer;
   descriptor.length = size;
   descriptor.completion = completion.address;
-  return impl_->post(descriptor);
+  return impl_->post(descriptor, Status::ok);
 }
 
 Status Driver::put(DestinationRank destination, Mailbox mailbox, std::uint64_t offset, VirtualAddress source,
@@ -421,10 +447,12 @@ Status Driver::get(DestinationRank /*destination*/, Mailbox /*mailbox*/, std::ui
   return impl_->fail(completion, Status::unsupported);
 }
 
-Status Driver::inc_epoch(Window window) { return impl_->call(window_call(Opcode::inc_epoch, window.mailbox)).status; }
+Status Driver::inc_epoch(Window window) {
+  return impl_->call_on(window, window_call(Opcode::inc_epoch, window.mailbox)).status;
+}
 
 Status Driver::get_epoch(Window window, std::uint64_t& completed) {
-  const Impl::Answer answer = impl_->call(window_call(Opcode::get_epoch, window.mailbox));
+  const Impl::Answer answer = impl_->call_on(window, window_call(Opcode::get_epoch, window.mailbox));
   if (answer.status == Status::ok) completed = answer.value;
   return answer.status;
 }
@@ -441,7 +469,7 @@ Status Driver::get_buf_ptrs(Window window, std::uint64_t n, std::vector<Complete
     impl_->history_list_bytes = bytes;
   }
   descriptor.completion = impl_->history_list;
-  const Impl::Answer answer = impl_->call(descriptor);
+  const Impl::Answer answer = impl_->call_on(window, descriptor);
   if (answer.status != Status::ok) return answer.status;
   for (std::uint64_t i = 0; i < answer.value; ++i) {
     const std::uint64_t entry = impl_->history_list.value() + i * kHistoryEntryBytes;
@@ -455,16 +483,20 @@ Status Driver::get_buf_ptrs(Window window, std::uint64_t n, std::vector<Complete
 Status Driver::rewind(Window window, std::uint64_t n, std::uint64_t& epoch) {
   Descriptor descriptor = window_call(Opcode::rewind, window.mailbox);
   descriptor.threshold = n;
-  const Impl::Answer answer = impl_->call(descriptor);
+  const Impl::Answer answer = impl_->call_on(window, descriptor);
   if (answer.status == Status::ok) epoch = answer.value;
   return answer.status;
 }
 
 Status Driver::close_window(Window window) {
-  const Status status = impl_->call(window_call(Opcode::close_window, window.mailbox)).status;
-  if (status == Status::ok) impl_->return_buffers(window.mailbox);
+  const Status status = impl_->call_on(window, window_call(Opcode::close_window, window.mailbox)).status;
+  if (status != Status::ok) return status;
+  impl_->return_buffers(window.mailbox);
+  impl_->open_windows.erase(window.mailbox.value());
   return status;
 }
+
+Status Driver::status_of(Window window) const { return impl_->status_of(window); }
 
 WaitAnswer Driver::wait(CompletionPointer completion, WaitHow how) { return impl_->wait(completion, how); }
 
@@ -479,6 +511,8 @@ bool Driver::test(CompletionPointer completion) {
 }
 
 void Driver::wait_calls_executed() { impl_->wait_for_answers(); }
+
+void Driver::take_answers() { impl_->notice_answers(); }
 
 CompletionPointer Driver::allocate_completion() { return {impl_->new_word()}; }
 

@@ -21,9 +21,14 @@
 
 namespace rvma {
 
-/// Receiver's handle on an open window.
+/// Receiver's handle on a window. One that init_window() gave stands for the window that it opened and no other: once
+/// that is closed, calls answer `closed`, whatever the mailbox holds by then; where it failed, they answer `no_window`.
+/// A handle made of a mailbox alone names whatever window the mailbox has (one-time windows have no other).
 struct Window {
+  static constexpr std::uint64_t kByMailbox = 0;
+  static constexpr std::uint64_t kNeverOpened = ~std::uint64_t{0};
   Mailbox mailbox;
+  std::uint64_t opening = kByMailbox;  ///< which of the process's init_window() calls that succeeded, from 1
 };
 
 /// A 16-byte completion word in host memory: zero until the NIC writes it.
@@ -73,7 +78,7 @@ class Driver {
   Core& core();
   AddressSpace& space();
 
-  /// Threshold in bytes or ops, > 0. `flags`: WindowFlag bits.
+  /// Threshold in bytes or ops, > 0. `flags`: WindowFlag bits. `window` is set whatever the answer.
   Status init_window(Mailbox mailbox, std::uint64_t threshold, ThresholdType type, Placement placement,
                      std::uint32_t key, std::uint8_t flags, Window& window);
   /// Does not wait: a refusal by the NIC is answered late; wait() and test() on the completion then end with its
@@ -91,12 +96,16 @@ class Driver {
   Status get_buf_ptrs(Window window, std::uint64_t n, std::vector<CompletedBufferInfo>& buffers);
   Status rewind(Window window, std::uint64_t n, std::uint64_t& epoch);
   Status close_window(Window window);
+  /// What the driver itself knows of a handle: ok (the NIC decides), closed or no_window. Takes no time.
+  Status status_of(Window window) const;
 
   WaitAnswer wait(CompletionPointer completion, WaitHow how);
   /// Whether the word is written (or the buffer returned, or its post refused); never blocks and takes no time.
   bool test(CompletionPointer completion);
   /// Waits until the NIC has executed every earlier call of this rank, puts and gets excepted.
   void wait_calls_executed();
+  /// Takes the answers that are written by now, as every call does first; for a run that has ended.
+  void take_answers();
 
   /// 16-byte words for completions, recycled; zeroed on allocation. Free one only when its put has ended or its buffer
   /// has completed or come back; the word of a buffer that is still posted is kept, since the NIC may yet write to it.

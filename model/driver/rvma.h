@@ -24,8 +24,11 @@ typedef uint64_t RVMA_Mailbox;
 /** A 16-byte completion word: its physical address. 0 is none. */
 typedef uint64_t RVMA_Completion;
 
+/** As RVMA_Init_window gives it: stands for the window that the call opened and no other. {mailbox, 0} names whatever
+ * window the mailbox has. */
 typedef struct {
   RVMA_Mailbox mailbox;
+  uint64_t opening;
 } RVMA_Window;
 
 /** Answer of every call. */
@@ -74,6 +77,7 @@ typedef struct {
   uint64_t epoch;
 } RVMA_Buffer_info;
 
+/** Sets *window whatever the answer; after a failure, calls on it answer RVMA_NO_WINDOW. */
 RVMA_Status RVMA_Init_window(RVMA_Process* process, RVMA_Mailbox mailbox, uint64_t threshold, RVMA_Threshold_type type,
                              RVMA_Placement placement, uint32_t key, unsigned flags, RVMA_Window* window);
 RVMA_Status RVMA_Post_buffer(RVMA_Process* process, RVMA_Window window, RVMA_Address buffer, uint64_t size,

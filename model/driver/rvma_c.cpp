@@ -40,7 +40,7 @@ namespace {
 /// The handle is the driver under another name; RVMA_Process is never defined.
 rvma::Driver& driver_of(RVMA_Process* process) { return *reinterpret_cast<rvma::Driver*>(process); }
 RVMA_Status to_c(rvma::Status status) { return static_cast<RVMA_Status>(status); }
-rvma::Window window_of(RVMA_Window window) { return {rvma::Mailbox{window.mailbox}}; }
+rvma::Window window_of(RVMA_Window window) { return {rvma::Mailbox{window.mailbox}, window.opening}; }
 rvma::CompletionPointer word_of(RVMA_Completion completion) { return {rvma::PhysicalAddress{completion}}; }
 bool is_power_of_two(std::uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
@@ -50,15 +50,17 @@ RVMA_Process* rvma::c_handle(Driver& driver) { return reinterpret_cast<RVMA_Proc
 
 RVMA_Status RVMA_Init_window(RVMA_Process* process, RVMA_Mailbox mailbox, uint64_t threshold, RVMA_Threshold_type type,
                              RVMA_Placement placement, uint32_t key, unsigned flags, RVMA_Window* window) {
+  if (window == nullptr) return RVMA_BAD_ARGUMENT;
+  *window = {mailbox, rvma::Window::kNeverOpened};
   // C enumerations hold anything; so may the flags.
-  if (window == nullptr || flags > 0xff) return RVMA_BAD_ARGUMENT;
+  if (flags > 0xff) return RVMA_BAD_ARGUMENT;
   if (type != RVMA_THRESHOLD_BYTES && type != RVMA_THRESHOLD_OPS) return RVMA_BAD_ARGUMENT;
   if (placement != RVMA_STEERED && placement != RVMA_MANAGED) return RVMA_BAD_ARGUMENT;
   rvma::Window opened;
   const rvma::Status status = driver_of(process).init_window(
       rvma::Mailbox{mailbox}, threshold, static_cast<rvma::ThresholdType>(type),
       static_cast<rvma::Placement>(placement), key, static_cast<std::uint8_t>(flags), opened);
-  if (status == rvma::Status::ok) window->mailbox = opened.mailbox.value();
+  *window = {opened.mailbox.value(), opened.opening};
   return to_c(status);
 }
 

@@ -38,7 +38,7 @@ struct RunRecorder::BufferRecord {
   std::uint64_t size = 0;
   bool may_be_seen = true;  ///< a wait may still name it
   bool completed = false;
-  bool failed = false;  ///< the NIC refused the post
+  bool failed = false;  ///< the post was refused
   Time posted;
   std::shared_ptr<Row> row;  ///< its latest completion
 };
@@ -131,6 +131,23 @@ void RunRecorder::post_issued(const BufferPost& post) {
   buffers_.insert_or_assign(WordKey{post.node.value(), post.word.value()}, std::move(record));
 }
 
+void RunRecorder::put_failed(NodeId node, PhysicalAddress word, Status status, Time at) {
+  const PutRecord* record = registry_.find(node, word);
+  RVMA_ASSERT(record != nullptr, "a put failed that no program issued, or that had ended");
+  ++totals_.puts_failed;
+  const std::string why = ValueText<Status>::print(status);
+  note_unmatched(fmt::format("rank {}: {} to rank {} mailbox {:#018x} failed: {}", record->rank.value(),
+                             ValueText<OperationKind>::print(record->kind), record->destination.value(),
+                             record->mailbox.value(), why));
+  if (files_.puts != nullptr) write_put(*record, why.c_str(), Time::max(), record->tries);
+  registry_.put_ended(node, word, Outcome::unfinished, 0, at);
+}
+
+void RunRecorder::post_failed(NodeId node, PhysicalAddress word, Status /*status*/, Time /*at*/) {
+  const auto found = buffers_.find(WordKey{node.value(), word.value()});
+  if (found != buffers_.end()) found->second->failed = true;
+}
+
 void RunRecorder::wait_seen(NodeId node, PhysicalAddress word, Time at) {
   const auto found = buffers_.find(WordKey{node.value(), word.value()});
   if (found == buffers_.end() || !found->second->row) return;
@@ -150,6 +167,7 @@ void RunRecorder::buffer_unnamed(NodeId node, PhysicalAddress word) {
 void RunRecorder::buffer_freed(NodeId node, PhysicalAddress word) {
   settle(SimContext::now());
   buffers_.erase(WordKey{node.value(), word.value()});
+  displaced_.erase(WordKey{node.value(), word.value()});
 }
 
 void RunRecorder::call_returned(RankId rank, OperationKind op, const NameRef* window, Status status,
@@ -183,6 +201,7 @@ void RunRecorder::marked(RankId rank, bool begin, Time /*at*/) {
     for (auto& node : last_counted_) {
       for (LastCounted& last : node) last.measured = false;
     }
+    for (auto& [key, last] : displaced_) last.measured = false;
   }
   inside_mark_[rank.index()] = begin;
 }
@@ -244,6 +263,25 @@ RunRecorder::LastCounted& RunRecorder::last_counted(NodeId node, BufferId buffer
   return buffers[buffer.index()];
 }
 
+void RunRecorder::buffer_posted(NodeId node, Pid /*pid*/, SlotId /*slot*/, BufferId buffer, const Descriptor& call,
+                                Time /*at*/) {
+  LastCounted& last = last_counted(node, buffer);
+  if (last.word.value() != 0) displaced_.insert_or_assign(WordKey{node.value(), last.word.value()}, last);
+  last = LastCounted{};
+  last.word = call.completion;
+}
+
+/// The NIC frees a buffer's id when its completion is due, so that another may have it before the word is written.
+RunRecorder::LastCounted RunRecorder::take_last_counted(NodeId node, const Completion& completion) {
+  LastCounted& last = last_counted(node, completion.buffer);
+  if (last.word == completion.word) return std::exchange(last, LastCounted{});
+  const auto found = displaced_.find(WordKey{node.value(), completion.word.value()});
+  if (found == displaced_.end()) return {};
+  const LastCounted displaced = found->second;
+  displaced_.erase(found);
+  return displaced;
+}
+
 void RunRecorder::packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t /*buffer_offset*/, Time at) {
   ++totals_.packets_delivered;
   if (packet.payload_length > 0) delivered_.add(at, packet.payload_length);
@@ -268,7 +306,7 @@ void RunRecorder::message_counted(NodeId node, const MessageRef& message, Buffer
 }
 
 void RunRecorder::sample_completion(NodeId node, const Completion& completion, Time at, Time visible) {
-  const LastCounted last = std::exchange(last_counted(node, completion.buffer), LastCounted{});
+  const LastCounted last = take_last_counted(node, completion);
   if (!last.valid || !last.measured || visible.is_never()) return;
   // Where a call completed the epoch, or a message that did not fit, no put's delivery did.
   if (completion.left == StageTimes{}) return;

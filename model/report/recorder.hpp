@@ -32,6 +32,7 @@ struct RunTotals {
   std::uint64_t messages_delivered = 0;  ///< counted whole at the receiver
   std::uint64_t bytes_delivered = 0;     ///< of those messages
   std::uint64_t completions = 0;
+  std::uint64_t puts_failed = 0;  ///< of `puts`: refused by the driver itself, so that no NIC heard of them
   std::array<std::uint64_t, kOutcomes> ended{};    ///< puts by Outcome; [unfinished] at the end of the run
   std::array<std::uint64_t, kOutcomes> refused{};  ///< messages by Outcome (each retry is one)
   std::uint64_t packets_sent = 0;
@@ -95,6 +96,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   // PlayerObserver
   void put_issued(const PutIssue& put) override;
   void post_issued(const BufferPost& post) override;
+  void put_failed(NodeId node, PhysicalAddress word, Status status, Time at) override;
+  void post_failed(NodeId node, PhysicalAddress word, Status status, Time at) override;
   void wait_seen(NodeId node, PhysicalAddress word, Time at) override;
   void buffer_unnamed(NodeId node, PhysicalAddress word) override;
   void buffer_freed(NodeId node, PhysicalAddress word) override;
@@ -114,6 +117,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
+  void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
 
  private:
   struct Row;
@@ -128,7 +132,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   };
   /// Of the message that was last counted into a buffer. Messages are counted in the order of their last packets.
   struct LastCounted {
-    StageTimes left{};  ///< of its last packet
+    PhysicalAddress word;  ///< the buffer's; 0: no buffer has the id
+    StageTimes left{};     ///< of its last packet
     Time issued;
     Time counted;
     bool measured = false;
@@ -140,6 +145,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
 
   std::string spell(RankId rank, bool has_name, const NameRef& name) const;
   LastCounted& last_counted(NodeId node, BufferId buffer);
+  LastCounted take_last_counted(NodeId node, const Completion& completion);
   void sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
   void write_ready_rows();
   void write_row(const Row& row);
@@ -166,7 +172,9 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
 
   boost::unordered_flat_map<WordKey, std::unique_ptr<BufferRecord>, WordHash> buffers_;
   std::vector<std::vector<LastCounted>> last_counted_;  ///< by node, by buffer id
-  std::vector<NodeId> homes_;                           ///< by rank that has posted
+  /// Of buffers whose id went to another before their completion was told.
+  boost::unordered_flat_map<WordKey, LastCounted, WordHash> displaced_;
+  std::vector<NodeId> homes_;  ///< by rank that has posted
   std::priority_queue<std::shared_ptr<Row>, std::vector<std::shared_ptr<Row>>, Later> invisible_;
   std::deque<std::shared_ptr<Row>> rows_;
   std::vector<std::uint8_t> scratch_;

@@ -34,6 +34,7 @@ struct Scoreboard::ShadowBuffer {
   std::uint64_t seed = 0;
   PhysicalAddress word;
 
+  BufferId id;                           ///< on the NIC, once it has taken it
   std::shared_ptr<ShadowWindow> window;  ///< null until the NIC has taken it, and once it has completed
   Epoch epoch;
   std::uint64_t reserved = 0;   ///< bytes or ops, as the window counts
@@ -48,6 +49,9 @@ struct Scoreboard::ShadowBuffer {
   Time last_placed;
 
   std::vector<std::unique_ptr<std::uint8_t[]>> pages;
+
+  /// Nothing can happen to it any more but its completion, which carries all that it says: its id may be another's.
+  bool may_lose_id() const { return (retired || returned) && unfinished == 0; }
 
   void initial(std::uint8_t* to, std::uint64_t from, std::uint64_t bytes) const {
     if (has_seed) {
@@ -194,7 +198,13 @@ void Scoreboard::buffer_posted(NodeId node, Pid /*pid*/, SlotId slot, BufferId i
          [&] { return fmt::format("node {}: a posted buffer changed its place or size on the way", node.value()); });
   buffer.window = window->second;
   buffer.window->bucket.push_back(&buffer);
-  buffers_.insert_or_assign(NodeKey{node.value(), id.value()}, posted->second);
+  buffer.id = id;
+  std::shared_ptr<ShadowBuffer>& place = buffers_[NodeKey{node.value(), id.value()}];
+  expect(place == nullptr || place->may_lose_id(), at, [&] {
+    return fmt::format("node {}: buffer id {} was given to a second buffer before the first had its messages",
+                       node.value(), id.value());
+  });
+  place = posted->second;
 }
 
 void Scoreboard::window_closed(NodeId node, SlotId slot, const std::vector<BufferId>& returned, Time at) {
@@ -395,9 +405,7 @@ void Scoreboard::completion_written(NodeId node, const Completion& completion, T
   if (!expect(!buffer.completion_claimed, at, [&] { return say("came twice"); })) return;
   ++completions_claimed_;
   buffer.completion_claimed = true;
-  const NodeKey id{node.value(), completion.buffer.value()};
-  const auto place = buffers_.find(id);
-  expect(place != buffers_.end() && place->second == found->second, at, [&] { return say("names another buffer"); });
+  expect(completion.buffer == buffer.id, at, [&] { return say("names another buffer"); });
   if (buffer.returned) {
     fail(at, say("came for a buffer that close_window returned"));
   } else {
@@ -417,8 +425,9 @@ void Scoreboard::completion_written(NodeId node, const Completion& completion, T
     buffer.window.reset();
   }
   expect(host_.load64(node, buffer.word) == 0, at, [&] { return say("found its word already written"); });
-  // The NIC may use the id for another buffer from now on.
-  buffers_.erase(id);
+  // The NIC may have given the id to a later buffer while this word was on its way.
+  const auto place = buffers_.find(NodeKey{node.value(), buffer.id.value()});
+  if (place != buffers_.end() && place->second == found->second) buffers_.erase(place);
   if (visible.is_never()) return;
   pending_.push({visible, next_check_++, found->second, completion.length});
   if (host_.wake_at) host_.wake_at(visible);
@@ -522,10 +531,10 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
   }
 
   // 2. Conservation: nothing appears, nothing is lost.
-  std::uint64_t ended = 0;
+  std::uint64_t ended = totals.puts_failed;
   for (const std::uint64_t count : totals.ended) ended += count;
   expect(totals.puts == ended, now,
-         [&] { return fmt::format("{} puts were issued, {} ended or are unfinished", totals.puts, ended); });
+         [&] { return fmt::format("{} puts were issued, {} ended, failed or are unfinished", totals.puts, ended); });
   expect(drained ? totals.packets_sent == packets_arrived_ : totals.packets_sent >= packets_arrived_, now,
          [&] { return fmt::format("{} packets were sent, {} arrived", totals.packets_sent, packets_arrived_); });
   std::uint64_t refused = 0;

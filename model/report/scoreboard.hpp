@@ -96,7 +96,6 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   template <class Describe>
   bool expect(bool condition, Time at, Describe&& describe);
   void fail(Time at, const std::string& text);
-  ShadowBuffer* live_buffer(NodeId node, BufferId buffer, Time at, const char* event);
   void expect_retired_where_due(const ShadowWindow& window, Time at);
   void compare_memory(ShadowBuffer& buffer, Time at);
   void check_visible(const PendingCheck& check);
@@ -109,7 +108,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
 
   boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowWindow>, Hash> windows_;      ///< by slot
   boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> posted_;       ///< by completion word
-  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> buffers_;      ///< by buffer id, on the NIC
+  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> buffers_;      ///< by buffer id: its latest
   boost::unordered_flat_map<MessageKey, std::unique_ptr<BoundMessage>, Hash> messages_;  ///< bound, not counted
   std::priority_queue<PendingCheck, std::vector<PendingCheck>, LaterCheck> pending_;
   std::uint64_t packets_arrived_ = 0;

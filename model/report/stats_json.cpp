@@ -58,6 +58,7 @@ void write_totals(JsonWriter& json, const RunReport& report) {
   const RunTotals& totals = report.recorder->totals();
   json.open_object("totals");
   json.number("puts", totals.puts);
+  json.number("puts_failed", totals.puts_failed);
   json.number("messages_opened", totals.messages_opened);
   json.number("messages_delivered", totals.messages_delivered);
   json.number("bytes_delivered", totals.bytes_delivered);

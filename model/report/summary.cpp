@@ -27,6 +27,8 @@ std::string ended_text(const RunTotals& totals) {
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {}", totals.ended[i], ValueText<Outcome>::print(static_cast<Outcome>(i)));
   }
+  if (totals.puts_failed > 0)
+    text += fmt::format("{}{} failed at the call", text.empty() ? "" : ", ", totals.puts_failed);
   return text.empty() ? "none" : text;
 }
 

@@ -36,7 +36,7 @@ struct LiveBuffer {
   bool named = false;  ///< something that follows in the program names it
 };
 
-/// Live buffers in order of posting: those of one mailbox, or all of one-time windows.
+/// Live buffers in order of posting: those of one mailbox, all of one-time windows, or all that were not posted.
 struct BufferQueue {
   std::deque<LiveBuffer> live;
   std::uint64_t first = 0;  ///< ordinal of live.front()
@@ -176,7 +176,6 @@ class RankPlayer {
     Window window;
     const Status status = driver_.init_window(operation.mailbox, operation.threshold, operation.threshold_type,
                                               operation.placement, operation.key, operation.window_flags, window);
-    window.mailbox = operation.mailbox;  // calls on a window that could not be opened are answered by the NIC
     windows_[operation.name] = window;
     call_row(operation, &operation.name, status, "");
   }
@@ -189,8 +188,10 @@ class RankPlayer {
       window = windows_.at(operation.operands[0]);
       window_name = &operation.operands[0];
     }
-    BufferQueue& buffers = one_time ? one_time_buffers_ : queue_of(window.mailbox);
-    free_old_buffers(buffers, one_time ? 0 : history_);
+    // What the driver will refuse never reaches the NIC, so it is in nobody's history.
+    const bool is_dead = driver_.status_of(window) != Status::ok;
+    BufferQueue& buffers = one_time ? one_time_buffers_ : is_dead ? dead_buffers_ : queue_of(window.mailbox);
+    free_old_buffers(buffers, one_time || is_dead ? 0 : history_);
 
     // 1. Memory: zeros, or the payload formula.
     LiveBuffer buffer;
@@ -217,7 +218,9 @@ class RankPlayer {
         one_time ? driver_.post_one_time_buffer(window.mailbox, operation.threshold, operation.threshold_type,
                                                 operation.key, buffer.head, operation.size, buffer.completion)
                  : driver_.post_buffer(window, buffer.head, operation.size, buffer.completion);
-    if (status != Status::ok) call_row(operation, window_name, status, "");
+    if (status == Status::ok) return;
+    call_row(operation, window_name, status, "");
+    tell([&](PlayerObserver& observer) { observer.post_failed(home_.node, buffer.completion.address, status, now()); });
   }
 
   void put(const Operation& operation) {
@@ -246,7 +249,9 @@ class RankPlayer {
                                                operation.key, open.completion)
                                  : driver_.put(to, operation.mailbox, operation.offset, open.memory, operation.size,
                                                operation.key, open.completion);
-    if (status != Status::ok) call_row(operation, nullptr, status, "");
+    if (status == Status::ok) return;
+    call_row(operation, nullptr, status, "");
+    tell([&](PlayerObserver& observer) { observer.put_failed(home_.node, open.completion.address, status, now()); });
   }
 
   void wait(const Operation& operation) {
@@ -435,6 +440,7 @@ class RankPlayer {
   std::deque<OpenPut> unnamed_puts_;
   boost::unordered_flat_map<std::uint64_t, std::unique_ptr<BufferQueue>> mailboxes_;
   BufferQueue one_time_buffers_;
+  BufferQueue dead_buffers_;  ///< whose post the driver refused
 
   bool finished_ = false;
   WaitsFor waits_for_ = WaitsFor::nothing;

@@ -56,6 +56,9 @@ class PlayerObserver {
   virtual ~PlayerObserver() = default;
   virtual void put_issued(const PutIssue& /*put*/) {}
   virtual void post_issued(const BufferPost& /*post*/) {}
+  /// The driver itself refused the put, get or post that was just issued: no NIC will ever hear of it.
+  virtual void put_failed(NodeId /*node*/, PhysicalAddress /*word*/, Status /*status*/, Time /*at*/) {}
+  virtual void post_failed(NodeId /*node*/, PhysicalAddress /*word*/, Status /*status*/, Time /*at*/) {}
   /// A core that waited knows that `word` of `node` is written.
   virtual void wait_seen(NodeId /*node*/, PhysicalAddress /*word*/, Time /*at*/) {}
   /// No later wait will name this buffer: its completion row has no seen_ns unless it has one by now.

@@ -457,6 +457,69 @@ rank 0
         self.assertIn(("get", "unsupported"), statuses)
         self.assertIn(("post_buffer", "closed"), statuses)
 
+    def test_a_name_stands_for_the_window_that_it_opened(self):
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  init_window w mailbox=1 threshold=1op
+  init_window v mailbox=1 threshold=1op
+  post_buffer v size=64 as=lost
+  wait lost
+  inc_epoch v
+  post_buffer w size=64 as=a
+  put rank=0 mailbox=1 size=5
+  wait a
+  close_window w
+  init_window x mailbox=1 threshold=1op
+  post_buffer w size=64 as=late
+  wait late
+  post_buffer x size=64 as=b
+  put rank=0 mailbox=1 size=6
+  wait b
+  close_window w
+  get_epoch w
+  get_epoch x
+"""
+        result = self.run_text(text)
+        self.assertEqual(self.call_rows(result), [
+            ("init_window", "w", "ok", ""), ("init_window", "v", "exists", ""), ("post_buffer", "v", "no_window", ""),
+            ("inc_epoch", "v", "no_window", ""), ("close_window", "w", "ok", ""), ("init_window", "x", "ok", ""),
+            ("post_buffer", "w", "closed", ""), ("close_window", "w", "closed", ""), ("get_epoch", "w", "closed", ""),
+            ("get_epoch", "x", "ok", "1")])
+        rows = result.rows("completions.csv")
+        self.assertEqual([(row["window"], row["epoch"], row["length"]) for row in rows],
+                         [("w", "0", "5"), ("x", "0", "6")])
+        self.assertNotIn("was not filled", result.stdout, "a buffer whose post failed is no unfilled buffer")
+
+    def test_a_refused_post_at_the_end_of_a_program_is_a_row(self):
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  init_window w mailbox=1 threshold=8
+  post_buffer w size=8
+  post_buffer w size=8
+"""
+        result = self.run_text(text, "--set", "nic.buffers.on_chip=1")
+        self.assertIn(("post_buffer", "w", "full", ""), self.call_rows(result))
+        times = [float(row["time_ns"]) for row in result.rows("calls.csv")]
+        self.assertEqual(times, sorted(times))
+
+    def test_a_get_that_the_driver_refuses_has_ended(self):
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  get as=g rank=0 mailbox=1 size=8
+  put rank=0 mailbox=1 size=8
+  wait all
+"""
+        result = self.run_text(text)
+        rows = {row["kind"]: row for row in result.rows("puts.csv")}
+        self.assertEqual((rows["get"]["status"], rows["get"]["ack_ns"], rows["get"]["tries"]), ("unsupported", "", "0"))
+        self.assertEqual(rows["put"]["status"], "no_mailbox")
+        totals = result.stats()["totals"]
+        self.assertEqual((totals["puts"], totals["puts_failed"], totals["ended"]["unfinished"]), (2, 1, 0))
+        self.assertIn("1 failed at the call", result.stdout)
+
     def test_capacity_of_windows_and_buffers(self):
         text = """rvma-trace 1
 ranks 1
@@ -478,6 +541,40 @@ rank 0
         self.assertEqual(statuses.count(("init_window", "ok")), 7)
         self.assertEqual(statuses.count(("init_window", "full")), 1)
         self.assertEqual(statuses.count(("post_buffer", "full")), 1)
+
+    def test_a_buffer_id_is_used_again_while_its_completion_is_on_its_way(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=64
+  barrier
+  post_buffer w size=64 as=a
+rank 1
+  init_window v mailbox=2 threshold=64
+  post_buffer v size=64 as=b
+  barrier
+  inc_epoch v
+"""
+        for on_chip in range(1, 9):
+            with self.subTest(on_chip=on_chip):
+                result = self.run_text(text, "--set", f"nic.buffers.on_chip={on_chip}", "--set",
+                                       "workload.ranks_per_node=2")
+                self.assertEqual(result.stats()["totals"]["completions"], 1)
+        # Puts: the epoch's sample is that of its own put, although another buffer has its id by then.
+        text = """rvma-trace 1
+ranks 1
+rank 0
+  init_window w mailbox=1 threshold=1op
+  repeat 200
+    post_buffer w size=64
+    put rank=0 mailbox=1 size=64
+  end
+  wait all
+"""
+        result = self.run_text(text, "--set", "nic.buffers.on_chip=2", "--set", "nic.completion.latency=1000cyc")
+        stats = result.stats()
+        self.assertEqual(stats["latency_ns"]["put_to_completion"]["count"], stats["totals"]["completions"])
+        self.assertGreater(stats["latency_ns"]["put_to_completion"]["min"], 1000)
 
     def test_get_is_counted_and_self_put_works(self):
         text = """rvma-trace 1

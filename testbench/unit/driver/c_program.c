@@ -11,7 +11,8 @@
 int c_program(RVMA_Process* process) {
   const char text[] = "hello";
   char back[sizeof text];
-  RVMA_Window window = {0};
+  RVMA_Window window = {0, 0};
+  RVMA_Window failed = {0, 0};
   RVMA_Word word = {0, 0};
   RVMA_Buffer_info info[2];
   uint64_t epoch = 0;
@@ -29,8 +30,9 @@ int c_program(RVMA_Process* process) {
 
   EXPECT(RVMA_Init_window(process, 0xbeef, 64, RVMA_THRESHOLD_BYTES, RVMA_STEERED, 7, 0, &window) == RVMA_OK);
   EXPECT(window.mailbox == 0xbeef);
-  EXPECT(RVMA_Init_window(process, 1, 64, (RVMA_Threshold_type)5, RVMA_STEERED, 7, 0, &window) == RVMA_BAD_ARGUMENT);
-  EXPECT(RVMA_Init_window(process, 1, 64, RVMA_THRESHOLD_OPS, RVMA_MANAGED, 7, 0x100, &window) == RVMA_BAD_ARGUMENT);
+  EXPECT(RVMA_Init_window(process, 1, 64, (RVMA_Threshold_type)5, RVMA_STEERED, 7, 0, &failed) == RVMA_BAD_ARGUMENT);
+  EXPECT(RVMA_Init_window(process, 1, 64, RVMA_THRESHOLD_OPS, RVMA_MANAGED, 7, 0x100, &failed) == RVMA_BAD_ARGUMENT);
+  EXPECT(RVMA_Inc_epoch(process, failed) == RVMA_NO_WINDOW);
   EXPECT(RVMA_Post_buffer(process, window, buffer, 8192, completion) == RVMA_OK);
   EXPECT(RVMA_Test(process, completion) == 0);
   EXPECT(RVMA_Put(process, 1, 0, 0xbeef, 0, buffer, 64, 7, put) == RVMA_OK);
@@ -42,6 +44,7 @@ int c_program(RVMA_Process* process) {
   EXPECT(RVMA_Rewind(process, window, 0, &epoch) == RVMA_UNSUPPORTED);
   EXPECT(RVMA_Close_window(process, window) == RVMA_OK);
   EXPECT(RVMA_Wait(process, completion, RVMA_WAIT_MWAIT, NULL) == RVMA_CLOSED);
+  EXPECT(RVMA_Get_epoch(process, window, &epoch) == RVMA_CLOSED);
   EXPECT(RVMA_Wait(process, completion, (RVMA_Wait_how)9, NULL) == RVMA_BAD_ARGUMENT);
   EXPECT(RVMA_Post_one_time_buffer(process, 0xcafe, 64, RVMA_THRESHOLD_BYTES, 0, buffer, 64, completion) == RVMA_OK);
   EXPECT(RVMA_Get(process, 1, 0, 0xbeef, 0, 64, buffer, 7, put) == RVMA_UNSUPPORTED);

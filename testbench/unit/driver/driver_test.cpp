@@ -57,9 +57,10 @@ TEST(Driver, EveryStatusOfACallComesThrough) {
     return MockAnswer{status, 77};
   };
   EXPECT_TRUE(host.run([&] {
-    Window window{Mailbox{1}};
-    EXPECT_EQ(host.driver.init_window(Mailbox{1}, 1, ThresholdType::bytes, Placement::steered, 0, 0, window),
+    Window failed;
+    EXPECT_EQ(host.driver.init_window(Mailbox{1}, 1, ThresholdType::bytes, Placement::steered, 0, 0, failed),
               Status::exists);
+    const Window window{Mailbox{1}};
     EXPECT_EQ(host.driver.inc_epoch(window), Status::full);
     std::uint64_t untouched = 5;
     EXPECT_EQ(host.driver.get_epoch(window, untouched), Status::no_window);
@@ -70,6 +71,61 @@ TEST(Driver, EveryStatusOfACallComesThrough) {
   }));
   EXPECT_EQ(host.nic.executed[4].opcode, Opcode::rewind);
   EXPECT_EQ(host.nic.executed[4].threshold, 3U);
+}
+
+TEST(Driver, AHandleStandsForTheWindowThatItsCallOpened) {
+  Host host;
+  EXPECT_TRUE(host.run([&] {
+    const auto init = [&](Window& window) {
+      return host.driver.init_window(Mailbox{1}, 1, ThresholdType::bytes, Placement::steered, 0, 0, window);
+    };
+    const VirtualAddress buffer = host.space.allocate(64, 64);
+    Window first;
+    ASSERT_EQ(init(first), Status::ok);
+    // 1. Of a call that failed: no window, although the mailbox has one.
+    Window failed;
+    host.nic.answer = [](const Descriptor&) { return MockAnswer{Status::exists, 0}; };
+    EXPECT_EQ(init(failed), Status::exists);
+    host.nic.answer = [](const Descriptor&) { return MockAnswer{Status::ok, 7}; };
+    std::size_t executed = host.nic.executed.size();
+    Time before = Host::now();
+    EXPECT_EQ(host.driver.inc_epoch(failed), Status::no_window);
+    const CompletionPointer word = host.driver.allocate_completion();
+    EXPECT_EQ(host.driver.post_buffer(failed, buffer, 64, word), Status::no_window);
+    EXPECT_EQ(host.driver.wait(word, WaitHow::mwait).status, Status::no_window);
+    EXPECT_EQ(host.driver.close_window(failed), Status::no_window);
+    EXPECT_EQ(host.nic.executed.size(), executed) << "the driver answers";
+    EXPECT_EQ(Host::now(), before + kIssue * 3) << "for the price of a call";
+    // 2. Of a window that was closed: closed, although the mailbox has one again.
+    ASSERT_EQ(host.driver.close_window(first), Status::ok);
+    Window second;
+    ASSERT_EQ(init(second), Status::ok);
+    executed = host.nic.executed.size();
+    std::uint64_t epoch = 0;
+    std::vector<CompletedBufferInfo> buffers;
+    EXPECT_EQ(host.driver.get_epoch(first, epoch), Status::closed);
+    EXPECT_EQ(host.driver.get_buf_ptrs(first, 1, buffers), Status::closed);
+    EXPECT_EQ(host.driver.rewind(first, 1, epoch), Status::closed);
+    EXPECT_EQ(host.driver.post_buffer(first, buffer, 64, word), Status::closed);
+    EXPECT_EQ(host.nic.executed.size(), executed);
+    // 3. The mailbox's own, by its handle and by its mailbox.
+    EXPECT_EQ(host.driver.get_epoch(second, epoch), Status::ok);
+    EXPECT_EQ(host.driver.get_epoch({Mailbox{1}}, epoch), Status::ok);
+    EXPECT_EQ(host.driver.close_window({Mailbox{1}}), Status::ok);
+    EXPECT_EQ(host.driver.status_of(second), Status::closed);
+  }));
+}
+
+TEST(Driver, AnswersThatNoCallLooksAtAnyMoreCanBeTaken) {
+  Host host;
+  host.nic.answer = [](const Descriptor&) { return MockAnswer{Status::full, 0}; };
+  EXPECT_TRUE(host.run([&] {
+    host.driver.post_buffer({Mailbox{1}}, host.space.allocate(64, 64), 64, host.driver.allocate_completion());
+  }));
+  EXPECT_TRUE(host.log.answered.empty());
+  host.driver.take_answers();
+  ASSERT_EQ(host.log.answered.size(), 1U);
+  EXPECT_EQ(host.log.answered[0].status, Status::full);
 }
 
 TEST(Driver, AnswersCarryValues) {

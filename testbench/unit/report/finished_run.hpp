@@ -33,7 +33,7 @@ class FinishedRun {
     nic.recorder_issues = true;
     const std::uint64_t epochs = 1 + random_.below(20);
     for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
-      const Buffer buffer = nic.issue_post(4096);
+      const Buffer buffer = nic.post(4096);
       Put put = nic.put(random_.below(1000));
       Time at = nic.now();
       for (Time& left : nic.left) left = at += Time::from_ps(static_cast<std::int64_t>(random_.below(1'000'000)));

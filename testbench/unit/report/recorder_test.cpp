@@ -286,7 +286,7 @@ TEST_F(RecorderTest, CountsPackets) {
 }
 
 TEST_F(RecorderTest, TheRegionIsFromTheFirstIssueToTheLastCount) {
-  const Buffer buffer = nic().issue_post(4096);
+  const Buffer buffer = nic().post(4096);
   nic().wait(Time::from_ns(100));
   Put a = nic().put(1000);
   Put b = nic().put(500);
@@ -309,9 +309,9 @@ TEST_F(RecorderTest, TheRegionIsFromTheFirstIssueToTheLastCount) {
 }
 
 TEST_F(RecorderTest, OnlyWhatWasIssuedInsideTheMarksIsMeasured) {
-  const Buffer first = nic().issue_post(4096);
-  const Buffer second = nic().issue_post(4096);
-  const Buffer third = nic().issue_post(4096);
+  const Buffer first = nic().post(4096);
+  const Buffer second = nic().post(4096);
+  const Buffer third = nic().post(4096);
   Put before = nic().put(1000);
   nic().bind(before, first, 0, 0);
   nic().place_all(before, first, 0);
@@ -340,7 +340,7 @@ TEST_F(RecorderTest, OnlyWhatWasIssuedInsideTheMarksIsMeasured) {
 }
 
 TEST_F(RecorderTest, TheSampleIsThePutWhoseDeliveryCompletedTheEpoch) {
-  const Buffer buffer = nic().issue_post(4096);
+  const Buffer buffer = nic().post(4096);
   Put a = nic().put(1000);
   nic().wait(Time::from_ns(1000));
   Put b = nic().put(1000);
@@ -354,7 +354,7 @@ TEST_F(RecorderTest, TheSampleIsThePutWhoseDeliveryCompletedTheEpoch) {
   EXPECT_EQ(recorder().put_to_completion().count(), 1U);
   EXPECT_EQ(recorder().put_to_completion().max(), nic().now() + FakeNic::kVisible) << "a was issued at 0";
   // An epoch that a call completed has none.
-  const Buffer next = nic().issue_post(4096);
+  const Buffer next = nic().post(4096);
   Put c = nic().put(10);
   nic().deliver(c, next, 1, 0);
   Completion completion = FakeNic::completion_of(next, 1, 10);
@@ -364,7 +364,7 @@ TEST_F(RecorderTest, TheSampleIsThePutWhoseDeliveryCompletedTheEpoch) {
 }
 
 TEST_F(RecorderTest, StagesAreThoseOfTheLastPacketAndWaitingForAnEarlierEpochIsCompletionWrite) {
-  const Buffer buffer = nic().issue_post(4096);
+  const Buffer buffer = nic().post(4096);
   Put put = nic().put(1000);
   for (std::size_t stage = 1; stage < kStages; ++stage) {
     nic().left[stage] = Time::from_ns(10 * static_cast<std::int64_t>(stage));
@@ -389,6 +389,22 @@ TEST_F(RecorderTest, StagesAreThoseOfTheLastPacketAndWaitingForAnEarlierEpochIsC
   EXPECT_EQ(mean(Stage::visible), Time::from_ns(250));
 }
 
+TEST_F(RecorderTest, ABuffersIdMayBeAnothersBeforeItsCompletionIsTold) {
+  const Buffer first = nic().post(4096);
+  Put a = nic().put(100);
+  nic().deliver(a, first, 0, 0);
+  Buffer second = nic().issue_post(4096);
+  second.id = first.id;
+  nic().take_post(second);
+  nic().wait(Time::from_ns(1000));
+  Put b = nic().put(100);
+  nic().deliver(b, second, 1, 0);
+  nic().complete(first, 0, 100);
+  EXPECT_EQ(recorder().put_to_completion().max(), nic().now() + FakeNic::kVisible) << "a was issued at 0";
+  nic().complete(second, 1, 100);
+  EXPECT_EQ(recorder().put_to_completion().count(), 2U);
+}
+
 TEST_F(RecorderTest, RandomBreakdownsAddUpExactly) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -396,7 +412,7 @@ TEST_F(RecorderTest, RandomBreakdownsAddUpExactly) {
     build(false);
     const std::uint64_t samples = 1 + random.below(20);
     for (std::uint64_t i = 0; i < samples; ++i) {
-      const Buffer buffer = nic().issue_post(4096);
+      const Buffer buffer = nic().post(4096);
       Put put = nic().put(random.below(100));
       Time at = nic().now();
       for (Time& left : nic().left) {

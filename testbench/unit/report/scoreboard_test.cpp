@@ -217,6 +217,30 @@ TEST_F(ScoreboardTest, APutThatTimedOutMayYetBeCounted) {
   expect_passed();
 }
 
+TEST_F(ScoreboardTest, ABuffersIdMayBeAnothersBeforeItsCompletionIsTold) {
+  const Buffer first = open();
+  Put a = nic().put(2048);
+  nic().bind(a, first, 0, 0);
+  nic().retire(first, 0);
+  nic().place_all(a, first, 0);
+  nic().count(a, first);
+  nic().end(a);
+  // The NIC has handed the completion to its writer, with all that it says; the buffer's descriptor is free.
+  Buffer second = nic().issue_post(4096);
+  second.id = first.id;
+  nic().take_post(second);
+  nic().complete(first, 0, 2048);
+  Put b = nic().put(2048);
+  nic().bind(b, second, 1, 0);
+  nic().retire(second, 1);
+  nic().place_all(b, second, 0);
+  nic().count(b, second);
+  nic().end(b);
+  nic().complete(second, 1, 2048);
+  finish();
+  expect_passed();
+}
+
 TEST_F(ScoreboardTest, RandomRightRunsPass) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -564,6 +588,17 @@ TEST_F(ScoreboardTest, ReportsAMessageCountedIntoAnotherBuffer) {
   expect_only("was counted into another buffer");
 }
 
+TEST_F(ScoreboardTest, ReportsAnIdThatIsGivenAwayTooEarly) {
+  const Buffer first = open();
+  Put a = nic().put(2048);
+  nic().bind(a, first, 0, 0);
+  nic().retire(first, 0);
+  Buffer second = nic().issue_post(4096);
+  second.id = first.id;
+  nic().take_post(second);
+  expect_only("was given to a second buffer before the first had its messages");
+}
+
 // ------------------------------------------------------------------------------------------------- broken: completions
 
 class CompletionTest : public ScoreboardTest {
@@ -817,7 +852,7 @@ TEST_F(CompletionTest, ReportsAPutThatNeverEnded) {
   nic().complete(buffer_, 0, 2048);
   ++nic().totals().puts;
   finish();
-  expect_only("2 puts were issued, 1 ended or are unfinished");
+  expect_only("2 puts were issued, 1 ended, failed or are unfinished");
 }
 
 TEST_F(CompletionTest, ReportsALostMessage) {
