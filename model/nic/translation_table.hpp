@@ -83,6 +83,7 @@
 #include "base/units.hpp"
 #include "nic/config.hpp"
 #include "nic/interfaces.hpp"
+#include "nic/translation_table_constants.hpp"
 
 namespace rvma {
 
@@ -93,13 +94,15 @@ struct TableShape {
   static constexpr std::uint32_t kMostBanks = 8;
   static constexpr std::uint32_t kMostSlots = 4;
   static constexpr std::uint32_t kMostRowBits = 20;
+  static constexpr std::uint32_t kMostStash = 64;
+  static constexpr std::uint32_t kMostKicks = 256;
 
-  std::uint32_t banks = 4;   ///< 2..8
-  std::uint32_t rows = 512;  ///< of a bank; a power of two, 4..2^20
-  std::uint32_t slots = 2;   ///< of a row, 1..4
-  std::uint32_t stash = 8;
-  std::uint32_t max_kicks = 32;
-  std::uint32_t latency = 2;  ///< cycles from a lookup to its answer, 1..3
+  std::uint32_t banks = 4;       ///< 2..8
+  std::uint32_t rows = 512;      ///< of a bank; a power of two, 4..2^20
+  std::uint32_t slots = 2;       ///< of a row, 1..4
+  std::uint32_t stash = 8;       ///< 0..64
+  std::uint32_t max_kicks = 32;  ///< 0..256
+  std::uint32_t latency = 2;     ///< cycles from a lookup to its answer, 1..3
   EntryProtection protection = EntryProtection::parity;
   std::uint64_t seed = 1;
 
@@ -147,15 +150,13 @@ class TabulationHash {
   Rows rows_of(TableKey key) const;
 
  private:
-  static constexpr unsigned kLanes = 5;
-  static constexpr unsigned kRounds = 3;
-  using Lanes = std::array<std::uint16_t, kLanes>;
+  using Lanes = std::array<std::uint16_t, table_constants::kLanes>;
   Lanes mix(TableKey key) const;
 
   std::uint32_t banks_;
   std::uint32_t row_bits_;
   std::uint32_t stride_;  ///< banks rounded up to 4 or 8
-  std::array<Lanes, kRounds> round_keys_{};
+  std::array<Lanes, table_constants::kRounds> round_keys_{};
   std::vector<std::uint32_t> memory_;  ///< [byte][value][bank]
 };
 
