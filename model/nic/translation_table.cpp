@@ -1,6 +1,7 @@
 #include "nic/translation_table.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <type_traits>
 
 #include "base/error.hpp"
@@ -94,6 +95,14 @@ TableShape TableShape::from(const TableConfig& config) {
   shape.latency = static_cast<std::uint32_t>(config.latency->count());
   shape.seed = config.seed;
   return shape;
+}
+
+bool TableShape::same_core(const TableShape& other) const {
+  const auto fields = [](const TableShape& shape) {
+    return std::tie(shape.banks, shape.rows, shape.slots, shape.stash, shape.max_kicks, shape.latency,
+                    shape.protection);
+  };
+  return fields(*this) == fields(other);
 }
 
 std::uint32_t TableShape::row_bits() const {
@@ -663,6 +672,26 @@ void TranslationTable::corrupt(TableCopy copy, std::uint32_t place, std::uint32_
   flip.place = place;
   (bit < kRestShift ? flip.mailbox : flip.rest) = std::uint64_t{1} << (bit % kRestShift);
   flips_.push_back(flip);
+}
+
+TableWord TranslationTable::stored(TableCopy copy, std::uint32_t place) const {
+  RVMA_ASSERT(place < words_.size(), "translation table: no such place");
+  const Entry& entry = words_[place];
+  const auto rest = [](unsigned bit) { return bit - kRestShift; };
+  std::uint64_t high = std::uint64_t{entry.pid} | std::uint64_t{entry.value} << rest(kKeyBits) |
+                       std::uint64_t{entry.valid ? 1U : 0U} << rest(kValidBit);
+  if (shape_.protection == EntryProtection::parity) {
+    std::uint64_t folded = entry.mailbox ^ high;
+    for (unsigned by = 32; by != 0; by /= 2) folded ^= folded >> by;
+    high |= (folded & 1U) << rest(kParityBit);
+  }
+  TableWord word{entry.mailbox, high};
+  for (const Flip& flip : flips_) {
+    if (flip.place != place || (flip.copy != copy && place < shape_.capacity())) continue;
+    word[0] ^= flip.mailbox;
+    word[1] ^= flip.rest;
+  }
+  return word;
 }
 
 std::vector<TranslationTable::FaultReport> TranslationTable::take_faults() {

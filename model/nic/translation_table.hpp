@@ -107,6 +107,8 @@ struct TableShape {
   std::uint64_t seed = 1;
 
   static TableShape from(const TableConfig& config);
+  /// Whether the same hardware serves both: all but the seed is equal.
+  bool same_core(const TableShape& other) const;
   /// Places in banks; the stash is not counted.
   std::uint32_t capacity() const { return banks * rows * slots; }
   std::uint32_t row_bits() const;
@@ -159,6 +161,9 @@ class TabulationHash {
   std::array<Lanes, table_constants::kRounds> round_keys_{};
   std::vector<std::uint32_t> memory_;  ///< [byte][value][bank]
 };
+
+/// Bits of an entry word: bit i is bit i % 64 of element i / 64.
+using TableWord = std::array<std::uint64_t, 2>;
 
 /// Which of the two copies of the memories.
 enum class TableCopy : std::uint8_t { a, b };
@@ -231,6 +236,8 @@ class TranslationTable {
   /// Test hook: flips a bit of the stored word at `place` in one copy (the stash has but one). Only while no command
   /// runs and the table is not swept.
   void corrupt(TableCopy copy, std::uint32_t place, std::uint32_t bit);
+  /// Test hook: a word with its parity bit, if it has one.
+  TableWord stored(TableCopy copy, std::uint32_t place) const;
   /// Test hook: all words as commands read them, to compare states.
   bool same_contents(const TranslationTable& other) const;
 
