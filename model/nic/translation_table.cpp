@@ -1,23 +1,21 @@
 #include "nic/translation_table.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <type_traits>
 
 #include "base/error.hpp"
 #include "base/int128.hpp"
 #include "base/random.hpp"
+#include "nic/translation_table_constants.hpp"
 
 namespace rvma {
 
 namespace {
 
-constexpr unsigned kTriviumWarmUpWords = 1152 / 64;
-constexpr std::uint32_t kRoundKeyWords = 4;
-constexpr std::uint32_t kByteValues = 256;
-constexpr std::uint32_t kKeyBytes = 10;
-constexpr unsigned kValidBit = 96;
-constexpr unsigned kParityBit = 97;
-constexpr unsigned kRestShift = 64;  ///< bits of the word beyond the mailbox stand in Flip::rest from bit 0 on
+using namespace table_constants;
+
+constexpr unsigned kRestShift = kMailboxBits;  ///< bits of the word beyond it stand in Flip::rest from bit 0 on
 
 /// Offsets of states from the acceptance of a command.
 constexpr std::int64_t kFirstCheck = 3;     ///< IDLE, HASH, READ, CHECK
@@ -77,9 +75,9 @@ std::uint32_t words_per_value(std::uint32_t row_bits) { return (kKeyBytes * row_
 std::uint32_t rotate_left(std::uint32_t x, unsigned by) { return (x << by) | (x >> (32 - by)); }
 
 std::uint32_t xorshift32(std::uint32_t x) {
-  x ^= x << 13U;
-  x ^= x >> 17U;
-  x ^= x << 5U;
+  x ^= x << kWalkShifts[0];
+  x ^= x >> kWalkShifts[1];
+  x ^= x << kWalkShifts[2];
   return x;
 }
 
@@ -99,6 +97,14 @@ TableShape TableShape::from(const TableConfig& config) {
   return shape;
 }
 
+bool TableShape::same_core(const TableShape& other) const {
+  const auto fields = [](const TableShape& shape) {
+    return std::tie(shape.banks, shape.rows, shape.slots, shape.stash, shape.max_kicks, shape.latency,
+                    shape.protection);
+  };
+  return fields(*this) == fields(other);
+}
+
 std::uint32_t TableShape::row_bits() const {
   std::uint32_t bits = 0;
   while ((1U << bits) < rows) ++bits;
@@ -106,7 +112,7 @@ std::uint32_t TableShape::row_bits() const {
 }
 
 std::uint32_t TableShape::fill_cycles() const {
-  return kTriviumWarmUpWords + kRoundKeyWords + kByteValues * words_per_value(row_bits());
+  return kWarmUpWords + kRoundKeyWords + kByteValues * words_per_value(row_bits());
 }
 
 std::uint32_t TableShape::reset_cycles() const { return std::max(rows, fill_cycles()); }
@@ -127,7 +133,7 @@ void TabulationHash::load(std::uint64_t seed) {
   std::array<std::uint64_t, 5> bits{};  // one word more than is used, so that a row number may be read across two
   for (std::uint32_t bank = 0; bank < banks_; ++bank) {
     Trivium generator{seed, bank};
-    for (unsigned i = 0; i < kTriviumWarmUpWords; ++i) generator.next();
+    for (unsigned i = 0; i < kWarmUpWords; ++i) generator.next();
     for (std::uint32_t i = 0; i < kRoundKeyWords; ++i) bits[i] = generator.next();
     if (bank == 0) {
       for (unsigned i = 0; i < kRounds * kLanes; ++i) {
@@ -147,7 +153,6 @@ void TabulationHash::load(std::uint64_t seed) {
 }
 
 TabulationHash::Lanes TabulationHash::mix(TableKey key) const {
-  constexpr std::array<unsigned, kLanes> kRotation{0, 1, 5, 8, 11};
   const std::uint64_t mailbox = key.mailbox.value();
   std::array<std::uint32_t, kLanes> x{};
   for (unsigned lane = 0; lane < 4; ++lane) x[lane] = static_cast<std::uint32_t>(mailbox >> (16 * lane)) & 0xffffU;
@@ -166,7 +171,7 @@ TabulationHash::Lanes TabulationHash::mix(TableKey key) const {
     x[2] = ~x[2];
     for (unsigned lane = 0; lane < kLanes; ++lane) {
       x[lane] &= 0xffffU;
-      x[lane] = ((x[lane] << kRotation[lane]) | (x[lane] >> (16 - kRotation[lane]))) & 0xffffU;
+      x[lane] = ((x[lane] << kLaneRotations[lane]) | (x[lane] >> (kLaneBits - kLaneRotations[lane]))) & 0xffffU;
     }
   }
   Lanes lanes{};
@@ -204,6 +209,8 @@ TranslationTable::TranslationTable(const TableShape& shape)
   RVMA_ASSERT(shape.slots >= 1 && shape.slots <= TableShape::kMostSlots, "translation table: slots");
   RVMA_ASSERT(shape.rows >= 4 && shape.rows <= (1U << TableShape::kMostRowBits) && (shape.rows & (shape.rows - 1)) == 0,
               "translation table: rows");
+  RVMA_ASSERT(shape.stash <= TableShape::kMostStash, "translation table: stash");
+  RVMA_ASSERT(shape.max_kicks <= TableShape::kMostKicks, "translation table: max_kicks");
   RVMA_ASSERT(shape.latency >= 1 && shape.latency <= 3, "translation table: latency");
   path_.reserve(shape.max_kicks);
   writes_.reserve(shape.max_kicks + 1);
@@ -428,8 +435,8 @@ TranslationTable::Search TranslationTable::first_check(TableKey key) {
 
 TranslationTable::Started TranslationTable::plan_insert(const TableCommand& command, const Search& first) {
   const Entry entry{command.mailbox.value(), command.pid.value(), command.slot.value(), true};
-  std::uint32_t walk = 0x9e37'79b9U;
-  for (std::uint32_t bank = 0; bank < shape_.banks; ++bank) walk = rotate_left(walk, 7) ^ first.rows[bank];
+  std::uint32_t walk = kWalkStart;
+  for (std::uint32_t bank = 0; bank < shape_.banks; ++bank) walk = rotate_left(walk, kWalkRotation) ^ first.rows[bank];
 
   // 1. Search, read-only: a path of distinct places that ends in an empty one.
   Search search = first;
@@ -665,6 +672,26 @@ void TranslationTable::corrupt(TableCopy copy, std::uint32_t place, std::uint32_
   flip.place = place;
   (bit < kRestShift ? flip.mailbox : flip.rest) = std::uint64_t{1} << (bit % kRestShift);
   flips_.push_back(flip);
+}
+
+TableWord TranslationTable::stored(TableCopy copy, std::uint32_t place) const {
+  RVMA_ASSERT(place < words_.size(), "translation table: no such place");
+  const Entry& entry = words_[place];
+  const auto rest = [](unsigned bit) { return bit - kRestShift; };
+  std::uint64_t high = std::uint64_t{entry.pid} | std::uint64_t{entry.value} << rest(kKeyBits) |
+                       std::uint64_t{entry.valid ? 1U : 0U} << rest(kValidBit);
+  if (shape_.protection == EntryProtection::parity) {
+    std::uint64_t folded = entry.mailbox ^ high;
+    for (unsigned by = 32; by != 0; by /= 2) folded ^= folded >> by;
+    high |= (folded & 1U) << rest(kParityBit);
+  }
+  TableWord word{entry.mailbox, high};
+  for (const Flip& flip : flips_) {
+    if (flip.place != place || (flip.copy != copy && place < shape_.capacity())) continue;
+    word[0] ^= flip.mailbox;
+    word[1] ^= flip.rest;
+  }
+  return word;
 }
 
 std::vector<TranslationTable::FaultReport> TranslationTable::take_faults() {

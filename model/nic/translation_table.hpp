@@ -83,6 +83,7 @@
 #include "base/units.hpp"
 #include "nic/config.hpp"
 #include "nic/interfaces.hpp"
+#include "nic/translation_table_constants.hpp"
 
 namespace rvma {
 
@@ -93,17 +94,21 @@ struct TableShape {
   static constexpr std::uint32_t kMostBanks = 8;
   static constexpr std::uint32_t kMostSlots = 4;
   static constexpr std::uint32_t kMostRowBits = 20;
+  static constexpr std::uint32_t kMostStash = 64;
+  static constexpr std::uint32_t kMostKicks = 256;
 
-  std::uint32_t banks = 4;   ///< 2..8
-  std::uint32_t rows = 512;  ///< of a bank; a power of two, 4..2^20
-  std::uint32_t slots = 2;   ///< of a row, 1..4
-  std::uint32_t stash = 8;
-  std::uint32_t max_kicks = 32;
-  std::uint32_t latency = 2;  ///< cycles from a lookup to its answer, 1..3
+  std::uint32_t banks = 4;       ///< 2..8
+  std::uint32_t rows = 512;      ///< of a bank; a power of two, 4..2^20
+  std::uint32_t slots = 2;       ///< of a row, 1..4
+  std::uint32_t stash = 8;       ///< 0..64
+  std::uint32_t max_kicks = 32;  ///< 0..256
+  std::uint32_t latency = 2;     ///< cycles from a lookup to its answer, 1..3
   EntryProtection protection = EntryProtection::parity;
   std::uint64_t seed = 1;
 
   static TableShape from(const TableConfig& config);
+  /// Whether the same hardware serves both: all but the seed is equal.
+  bool same_core(const TableShape& other) const;
   /// Places in banks; the stash is not counted.
   std::uint32_t capacity() const { return banks * rows * slots; }
   std::uint32_t row_bits() const;
@@ -147,17 +152,18 @@ class TabulationHash {
   Rows rows_of(TableKey key) const;
 
  private:
-  static constexpr unsigned kLanes = 5;
-  static constexpr unsigned kRounds = 3;
-  using Lanes = std::array<std::uint16_t, kLanes>;
+  using Lanes = std::array<std::uint16_t, table_constants::kLanes>;
   Lanes mix(TableKey key) const;
 
   std::uint32_t banks_;
   std::uint32_t row_bits_;
   std::uint32_t stride_;  ///< banks rounded up to 4 or 8
-  std::array<Lanes, kRounds> round_keys_{};
+  std::array<Lanes, table_constants::kRounds> round_keys_{};
   std::vector<std::uint32_t> memory_;  ///< [byte][value][bank]
 };
+
+/// Bits of an entry word: bit i is bit i % 64 of element i / 64.
+using TableWord = std::array<std::uint64_t, 2>;
 
 /// Which of the two copies of the memories.
 enum class TableCopy : std::uint8_t { a, b };
@@ -230,6 +236,8 @@ class TranslationTable {
   /// Test hook: flips a bit of the stored word at `place` in one copy (the stash has but one). Only while no command
   /// runs and the table is not swept.
   void corrupt(TableCopy copy, std::uint32_t place, std::uint32_t bit);
+  /// Test hook: a word with its parity bit, if it has one.
+  TableWord stored(TableCopy copy, std::uint32_t place) const;
   /// Test hook: all words as commands read them, to compare states.
   bool same_contents(const TranslationTable& other) const;
 
