@@ -26,7 +26,8 @@ module rvma_table #(
     parameter Protection = `RVMA_TABLE_PROTECTION,  // of entries: 0 none, 1 parity
     // Derived, not to be set.
     parameter PlaceBits = $clog2(Banks * Rows * Slots + Stash),
-    parameter UsedBits = $clog2(`RVMA_TABLE_MOST_USED(Banks, Rows, Slots, MaxKicks) + 1)
+    parameter UsedBits = $clog2(`RVMA_TABLE_MOST_USED(Banks, Rows, Slots, MaxKicks) + 1),
+    parameter KicksBits = MaxKicks > 0 ? $clog2(MaxKicks + 1) : 1
 ) (
     input wire clk_i,
     input wire rst_ni,  // asynchronous; released in step with clk_i
@@ -55,6 +56,8 @@ module rvma_table #(
     output wire [`RVMA_TABLE_STATUS_BITS-1:0] answer_status_o,  // with answer_valid_o
     output wire [ `RVMA_TABLE_VALUE_BITS-1:0] answer_slot_o,    // with answer_valid_o: of a find that is ok, else 0
     output wire [               UsedBits-1:0] answer_used_o,    // with answer_valid_o: cycles since acceptance
+    output wire [              KicksBits-1:0] answer_kicks_o,   // with answer_valid_o: entries that an insert moved
+    output wire                               answer_in_stash_o,  // with answer_valid_o: what was written is there
 
     // Bad words, by the number of their place.
     output wire                 lookup_fault_valid_o,   // read by the lookup that is answered in this cycle
@@ -88,7 +91,8 @@ module rvma_table #(
       rvma_table_error_protection_must_be_0_or_1 illegal ();
     end
     if (PlaceBits != $clog2(Banks * Rows * Slots + Stash) ||
-        UsedBits != $clog2(`RVMA_TABLE_MOST_USED(Banks, Rows, Slots, MaxKicks) + 1)) begin : g_derived
+        UsedBits != $clog2(`RVMA_TABLE_MOST_USED(Banks, Rows, Slots, MaxKicks) + 1) ||
+        KicksBits != (MaxKicks > 0 ? $clog2(MaxKicks + 1) : 1)) begin : g_derived
       rvma_table_error_derived_parameters_must_not_be_set illegal ();
     end
   endgenerate
@@ -190,6 +194,8 @@ module rvma_table #(
       .answer_status_o(answer_status_o),
       .answer_value_o(answer_slot_o),
       .answer_used_o(answer_used_o),
+      .answer_kicks_o(answer_kicks_o),
+      .answer_in_stash_o(answer_in_stash_o),
       .sweeping_o(sweeping),
       .sweep_rows_o(sweep_rows),
       .fill_start_o(fill_start),

@@ -26,7 +26,8 @@ module rvma_table_command #(
     parameter UsedBits = 10,
     parameter WordBits = `RVMA_TABLE_PARITY_BIT + Protection,  // derived, not to be set; so are the following
     parameter RowBits = $clog2(Rows),
-    parameter StashBits = Stash > 1 ? $clog2(Stash) : 1
+    parameter StashBits = Stash > 1 ? $clog2(Stash) : 1,
+    parameter KicksBits = MaxKicks > 0 ? $clog2(MaxKicks + 1) : 1
 ) (
     input wire clk_i,
     input wire rst_ni,
@@ -41,6 +42,8 @@ module rvma_table_command #(
     output wire [`RVMA_TABLE_STATUS_BITS-1:0] answer_status_o,  // with answer_valid_o; so are the following
     output wire [ `RVMA_TABLE_VALUE_BITS-1:0] answer_value_o,
     output wire [               UsedBits-1:0] answer_used_o,
+    output wire [              KicksBits-1:0] answer_kicks_o,
+    output wire                               answer_in_stash_o,
 
     // State of the table.
     output wire sweeping_o,    // lookups of this cycle miss
@@ -136,6 +139,8 @@ module rvma_table_command #(
 
   reg running_q;  // a command is, not what follows reset
   reg [UsedBits-1:0] used_q;
+  reg [KicksBits-1:0] kicks_q;
+  reg in_stash_q;  // the write of the cycle before was
   reg [31:0] entries_q;  // as wide as the contract's: faults may leave more counted than there are places
 
   reg sweep_q;
@@ -523,6 +528,9 @@ module rvma_table_command #(
     end
     target_q <= target_d;
     first_write_q <= state_q != StWrite;
+    if (take) kicks_q <= {KicksBits{1'b0}};
+    else if (state_q == StWrite && !path_empty) kicks_q <= kicks_q + 1'b1;
+    in_stash_q <= state_q == StWrite && target_q[LocationBits-1];
     used_q <= take ? {{UsedBits - 1{1'b0}}, 1'b1} : used_q + 1'b1;
     answer_status_q <= answer_status_d;
     answer_value_q <= answer_value_d;
@@ -548,6 +556,8 @@ module rvma_table_command #(
   assign answer_status_o = answer_status_q;
   assign answer_value_o = answer_value_q;
   assign answer_used_o = used_q;
+  assign answer_kicks_o = kicks_q;
+  assign answer_in_stash_o = in_stash_q;
   assign sweeping_o = state_q == StSweep;
   assign sweep_rows_o = sweep_q;
   assign fill_start_o = start_fill;

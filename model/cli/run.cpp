@@ -23,12 +23,18 @@
 #include "report/run_report.hpp"
 #include "report/scoreboard.hpp"
 #include "report/settle_clock.hpp"
+#include "rtl/adapter/table_factory.hpp"
 #include "workload/player.hpp"
 #include "workload/trace.hpp"
 
 namespace rvma::cli {
 namespace po = boost::program_options;
 namespace {
+
+/// Waves of the last cycles before the Verilog table and the C++ one differed.
+constexpr const char* kDifferenceWaves = "table-difference.fst";
+
+enum class TableKind : std::uint8_t { model, rtl, both };
 
 struct RunOptions {
   std::string trace;
@@ -41,6 +47,8 @@ struct RunOptions {
   std::optional<std::uint64_t> seed;
   std::optional<Time> limit;
   std::optional<Time> wall_limit;
+  TableKind table = TableKind::model;
+  std::string wave;
 };
 
 volatile std::sig_atomic_t stop_asked = 0;
@@ -57,7 +65,10 @@ po::options_description describe_options() {
       "limit", po::value<std::string>(), "stop after this simulated time; results are marked partial")(
       "wall-limit", po::value<std::string>(), "stop after this time on the clock; results are marked partial")(
       "progress", "print progress to stderr (automatic on a terminal)")(
-      "table", po::value<std::string>()->default_value("model"), "translation table: model (the C++ one)")(
+      "table", po::value<std::string>()->default_value("model"),
+      "translation table: model (C++), rtl (Verilog), or both in lock step")(
+      "wave", po::value<std::string>(),
+      "signals of the Verilog table, an FST file a node: F.fst becomes F.node0.fst, ..")(
       "protocol", po::value<std::string>()->default_value("rvma"), "rvma");
   return options;
 }
@@ -76,6 +87,28 @@ std::optional<Time> time_option(const po::variables_map& values, const char* nam
   if (parsed) return *parsed;
   errors.add(command_line_error(std::string{"--"} + name + ": " + parsed.error().what, parsed.error().expected));
   return std::nullopt;
+}
+
+void read_table_options(const po::variables_map& values, RunOptions& options, ErrorList& errors) {
+  const std::string& table = values["table"].as<std::string>();
+  if (table == "rtl") {
+    options.table = TableKind::rtl;
+  } else if (table == "both") {
+    options.table = TableKind::both;
+  } else if (table != "model") {
+    errors.add(command_line_error("--table: unknown value " + quoted(table), "expected model, rtl or both"));
+  }
+  if (values.count("wave") == 0) return;
+  options.wave = values["wave"].as<std::string>();
+  if (options.table == TableKind::model) {
+    errors.add(
+        command_line_error("--wave: only the Verilog table has signals", "expected --table rtl or both with it"));
+  }
+  const std::string_view name = options.wave;
+  if (name.size() >= 4 && name.substr(name.size() - 4) == ".vcd") {
+    errors.add(
+        command_line_error("--wave: waves are written as FST", "expected a name ending in .fst; fst2vcd converts"));
+  }
 }
 
 RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
@@ -101,7 +134,7 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   }
   options.limit = time_option(values, "limit", errors);
   options.wall_limit = time_option(values, "wall-limit", errors);
-  require_value(values, "table", "model", errors);
+  read_table_options(values, options, errors);
   require_value(values, "protocol", "rvma", errors);
   return options;
 }
@@ -162,7 +195,7 @@ std::uint64_t peak_rss_bytes() {
 /// Lets simulated time pass until nothing is left to happen, a limit is reached or the user asks to stop.
 class Clockwork {
  public:
-  enum class End { starved, limit, wall_limit, signal };
+  enum class End { starved, limit, wall_limit, signal, stopped };
 
   Clockwork(const RunOptions& options, Progress& progress) : options_(options), progress_(progress) {}
 
@@ -174,6 +207,7 @@ class Clockwork {
     sc_core::sc_start(sc_core::SC_ZERO_TIME);  // elaborates, and starts the programs
     while (true) {
       if (stop_asked != 0) return End::signal;
+      if (sc_core::sc_get_status() == sc_core::SC_STOPPED) return End::stopped;
       const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began).count();
       if (options_.wall_limit && elapsed >= options_.wall_limit->ps() / 1000) return End::wall_limit;
       progress_.update(SimContext::now(), static_cast<std::uint64_t>(elapsed));
@@ -193,6 +227,16 @@ class Clockwork {
   const RunOptions& options_;
   Progress& progress_;
 };
+
+std::string describe_difference(const std::string& unit, const std::string& waves,
+                                const LockstepTableCore::Difference& difference) {
+  std::string text = unit + ": the Verilog table differs from the C++ one in its cycle " +
+                     std::to_string(difference.cycle) + ", which ends at " + to_string(difference.edge) + "\n";
+  for (const std::string& line : difference.outputs) text += "  " + line + "\n";
+  text += "Last cycles in which it was clocked:\n" + difference.history;
+  if (!waves.empty()) text += "Signals of the last cycles: " + waves + "\n";
+  return text;
+}
 
 class Run {
  public:
@@ -227,7 +271,7 @@ class Run {
         if (writes_) recorder_.settle(now);
       });
     }
-    system_ = std::make_unique<System>(context_, config, trace.ranks(), nic_observers_, &recorder_);
+    system_ = std::make_unique<System>(context_, config, trace.ranks(), nic_observers_, &recorder_, table_factory());
     std::vector<RankHome> homes;
     for (std::uint32_t r = 0; r < trace.ranks(); ++r) {
       const RankId rank{r};
@@ -267,6 +311,21 @@ class Run {
   }
 
  private:
+  TableUnitFactory table_factory() {
+    if (options_.table == TableKind::model) return &ModelTableUnit::make;
+    RtlTableOptions table;
+    table.lockstep = options_.table == TableKind::both;
+    table.waves = options_.wave;
+    table.difference_waves = (options_.out_dir.empty() ? std::string{} : options_.out_dir + "/") + kDifferenceWaves;
+    table.differs = [this](const std::string& unit, const std::string& waves,
+                           const LockstepTableCore::Difference& difference) {
+      // The first one is what matters.
+      if (!table_difference_.empty()) return;
+      table_difference_ = describe_difference(unit, waves, difference);
+      sc_core::sc_stop();
+    };
+    return rtl_table_factory(std::move(table));
+  }
   RunRecorder::ReadBuffer buffer_reader() {
     return [this](NodeId node, Pid pid, VirtualAddress from, std::uint64_t bytes, std::vector<std::uint8_t>& to) {
       system_->read(node, pid, from, bytes, to);
@@ -289,6 +348,9 @@ class Run {
         break;
       case Clockwork::End::signal:
         report.problems.emplace_back("stopped by a signal: results are partial");
+        break;
+      case Clockwork::End::stopped:
+        report.problems.push_back(table_difference_ + "stopped there: results are partial");
         break;
     }
     report.partial = end != Clockwork::End::starved;
@@ -330,7 +392,19 @@ class Run {
   ObserverList nic_observers_;
   std::unique_ptr<System> system_;
   std::unique_ptr<Player> player_;
+  std::string table_difference_;  ///< between the Verilog table and the C++ one: ends the run
 };
+
+/// Whether the wave files of all nodes can be written; creates them.
+void check_waves(const std::string& wave, const Config& config, std::uint32_t ranks, ErrorList& errors) {
+  const std::uint32_t per_node = config.workload.ranks_per_node;
+  for (std::uint32_t node = 0; node < (ranks + per_node - 1) / per_node; ++node) {
+    const std::string path = waves_path(wave, "node" + std::to_string(node));
+    if (std::ofstream{path}) continue;
+    errors.add(command_line_error("--wave: cannot write " + quoted(path)));
+    return;
+  }
+}
 
 int report_errors(const ErrorList& errors) {
   errors.print(std::cerr);
@@ -362,11 +436,16 @@ int run_command(const std::vector<std::string>& arguments) {
   const std::unique_ptr<Trace> trace = Trace::open(options.trace, errors);
   if (!trace) return report_errors(errors);
   validate(config, trace->ranks(), errors);
+  if (options.table != TableKind::model) {
+    if (const auto error = check_rtl_table(config.nic.table)) errors.add(*error);
+  }
   if (!errors.empty()) return report_errors(errors);
   for (const std::string& warning : trace->warnings()) std::cerr << warning << "\n";
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
+  if (!options.wave.empty()) check_waves(options.wave, config, trace->ranks(), errors);
+  if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
   if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);
 

@@ -59,6 +59,8 @@ struct TableAnswer {
   TableStatus status = TableStatus::ok;
   SlotId slot;  ///< find
   Cycles used;  ///< cycles from acceptance to answer
+  std::uint32_t kicks = 0;  ///< entries moved by an insertion that succeeded
+  bool in_stash = false;    ///< what insert, erase or update has written stands in the stash
 };
 
 class TableCommandIf : public virtual sc_core::sc_interface {

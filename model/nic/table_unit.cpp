@@ -54,18 +54,39 @@ void TableUnit::command(const TableCommand& command, Cycles at, std::function<vo
   if (pending_commands_.size() == 1) start_next();
 }
 
-void TableUnit::finish_command(const TableAnswer& answer, const Level& level) {
+void TableUnit::finish_command(const TableAnswer& answer) {
   const PendingCommand finished = pending_commands_.pop();
+  count(finished.command.operation, answer);
+  if (finished.done) finished.done(answer);
+}
+
+void TableUnit::count(TableOperation operation, const TableAnswer& answer) {
   stats_.command_cycles += static_cast<std::uint64_t>(answer.used.count());
   if (answer.status == TableStatus::full) ++stats_.full;
-  if (answer.status == TableStatus::ok && finished.command.operation == TableOperation::erase) ++stats_.deletes;
-  if (answer.status == TableStatus::ok && finished.command.operation == TableOperation::insert) {
-    ++stats_.inserts;
-    stats_.kicks += level.kicks;
-    stats_.stash.observe(level.stash_used);
-    stats_.entries.observe(level.entries);
+  if (answer.status != TableStatus::ok) return;
+  const std::uint32_t in_stash = answer.in_stash ? 1 : 0;
+  switch (operation) {
+    case TableOperation::insert:
+      ++stats_.inserts;
+      stats_.kicks += answer.kicks;
+      stash_used_ += in_stash;
+      stats_.stash.observe(stash_used_);
+      stats_.entries.observe(++entries_);
+      break;
+    case TableOperation::erase:
+      ++stats_.deletes;
+      stash_used_ -= in_stash;
+      --entries_;
+      break;
+    case TableOperation::flush:
+      stash_used_ = 0;
+      entries_ = 0;
+      break;
+    case TableOperation::update:
+    case TableOperation::find:
+    case TableOperation::load_seed:
+      break;
   }
-  if (finished.done) finished.done(answer);
 }
 
 // ---------------------------------------------------------------------------------------------- over the C++ class
@@ -102,7 +123,7 @@ void ModelTableUnit::run() {
     table_.advance_to(started_.answer_cycle);
     count_faults(table_.take_faults().size());
     running_ = false;
-    finish_command(TableAnswer{started_.answer}, {started_.kicks, table_.stash_used(), table_.entries()});
+    finish_command(TableAnswer{started_.answer});
   }
   // 2. The next one.
   if (!running_) start_next();

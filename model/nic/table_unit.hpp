@@ -70,13 +70,6 @@ class TableUnit : public Component, public TableLookupIf, public TableCommandIf 
     Cycles at;
     std::function<void(const TableAnswer&)> done;
   };
-  /// What the table tells of itself when a command is answered.
-  struct Level {
-    std::uint32_t kicks = 0;  ///< entries moved by the command, if it is an insertion that succeeded
-    std::uint32_t stash_used = 0;
-    std::uint32_t entries = 0;
-  };
-
   /// A lookup was queued behind the others.
   virtual void lookup_queued() {}
   /// The answer of the front lookup is needed now, in its cycle + latency or later.
@@ -84,18 +77,24 @@ class TableUnit : public Component, public TableLookupIf, public TableCommandIf 
   /// A command was queued, and none is before it.
   virtual void start_next() = 0;
 
-  /// The oldest lookup that is not answered yet, if any.
-  PendingLookup* unanswered() { return answered_ < pending_lookups_.size() ? &pending_lookups_[answered_] : nullptr; }
+  /// The `index`-th of the lookups that are not answered yet, the oldest first; null if there are fewer.
+  const PendingLookup* unanswered(std::size_t index = 0) {
+    return answered_ + index < pending_lookups_.size() ? &pending_lookups_[answered_ + index] : nullptr;
+  }
   void answer(const LookupResult& result);
   /// The command that runs, or is the next to run.
   PendingCommand& front_command() { return pending_commands_.front(); }
   bool has_command() const { return !pending_commands_.empty(); }
   /// Takes the front command away, counts its answer and tells it. May queue the next one.
-  void finish_command(const TableAnswer& answer, const Level& level);
+  void finish_command(const TableAnswer& answer);
   void count_faults(std::size_t words) { stats_.faults += words; }
 
  private:
+  void count(TableOperation operation, const TableAnswer& answer);
+
   Cycles latency_;
+  std::uint32_t entries_ = 0;     ///< inserted and not erased
+  std::uint32_t stash_used_ = 0;  ///< of them, in the stash
   FifoRing<PendingLookup> pending_lookups_;
   std::size_t answered_ = 0;  ///< of pending_lookups_, from the front
   Cycles last_lookup_{-1};

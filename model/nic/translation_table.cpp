@@ -216,23 +216,26 @@ TranslationTable::TranslationTable(const TableShape& shape)
   writes_.reserve(shape.max_kicks + 1);
 }
 
-TableOutputs TranslationTable::step(const TableInputs& inputs) {
+TableOutputs TranslationTable::outputs() const {
   TableOutputs outputs;
-  // 1. Registered outputs: answers of earlier cycles.
-  InFlight& due = in_flight_[static_cast<std::size_t>(cycle_ & 3)];
+  const InFlight& due = in_flight_[static_cast<std::size_t>(cycle_ & 3)];
   outputs.lookup_valid = due.valid;
   if (due.valid) outputs.lookup = due.result;
-  due.valid = false;
   outputs.answer_valid = answer_due_ && cycle_ == idle_from_;
-  if (outputs.answer_valid) {
-    outputs.answer = answer_;
-    answer_due_ = false;
-  }
+  if (outputs.answer_valid) outputs.answer = answer_;
   for (const FaultReport& report : reports_) {
     (report.copy == TableCopy::a ? outputs.lookup_fault : outputs.command_fault) = {true, report.place};
   }
-  reports_.clear();
   outputs.command_ready = command_ready();
+  return outputs;
+}
+
+TableOutputs TranslationTable::step(const TableInputs& inputs) {
+  // 1. Registered outputs: answers of earlier cycles. Each is valid for one cycle.
+  const TableOutputs outputs = this->outputs();
+  in_flight_[static_cast<std::size_t>(cycle_ & 3)].valid = false;
+  if (outputs.answer_valid) answer_due_ = false;
+  reports_.clear();
 
   // 2. Inputs: a lookup sees the state before any command of this cycle.
   if (inputs.lookup_valid) {
@@ -367,6 +370,7 @@ TranslationTable::Started TranslationTable::start(const TableCommand& command) {
         plan_write(kFirstCheck + 1, search.found_place, erases ? Entry{} : entry);
         if (erases) --entries_;
         answer(TableStatus::ok, kFirstCheck + 2);
+        started.answer.in_stash = search.found_place >= shape_.capacity();
       }
       break;
     }
@@ -460,7 +464,7 @@ TranslationTable::Started TranslationTable::plan_insert(const TableCommand& comm
 
   // 2. Move from the far end; each write fills the hole or covers an entry that was copied the cycle before.
   Started started;
-  started.kicks = static_cast<std::uint32_t>(path_.size());
+  started.answer.kicks = static_cast<std::uint32_t>(path_.size());
   std::uint32_t hole = search.empty_place;
   std::int64_t offset = search.offset;
   for (std::size_t i = path_.size(); i-- > 0;) {
@@ -481,6 +485,7 @@ TranslationTable::Started TranslationTable::plan_full(const Entry& entry, std::i
     if (word(TableCopy::b, place).occupied()) continue;
     plan_write(offset + 1, place, entry);
     started.answer.used = Cycles{offset + 2};
+    started.answer.in_stash = true;
     ++entries_;
     return started;
   }

@@ -200,6 +200,8 @@ class TranslationTable {
   Cycles cycle() const { return Cycles{cycle_}; }
 
   // -- Clocked use: one call a cycle.
+  /// Outputs of cycle(): none depends on its inputs.
+  TableOutputs outputs() const;
   /// Outputs of cycle(), given its inputs; then goes on to the next cycle.
   TableOutputs step(const TableInputs& inputs);
 
@@ -215,7 +217,6 @@ class TranslationTable {
   struct Started {
     TableAnswer answer;
     Cycles answer_cycle;
-    std::uint32_t kicks = 0;  ///< entries moved by an insertion that succeeded
   };
   /// Takes a command in cycle(); needs command_ready(). Its writes happen as cycles pass.
   Started start(const TableCommand& command);

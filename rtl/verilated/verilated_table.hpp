@@ -30,11 +30,16 @@ class VerilatedTable {
   virtual const TableShape& shape() const = 0;
   /// Outputs of this cycle, given its inputs; then goes on to the next cycle.
   virtual TableOutputs step(const TableInputs& inputs) = 0;
+  /// Outputs of this cycle before its inputs are given: none depends on them.
+  virtual TableOutputs outputs() const = 0;
   /// Resets the core; it is then in the first cycle after reset, as after make().
   virtual void reset() = 0;
 
-  /// Writes every signal to an FST file from now on. False if the file cannot be written.
+  /// Writes every signal to an FST file from now on. False if the file cannot be written. In the file a picosecond is a
+  /// picosecond, once set_wave_times() was called, else half a cycle.
   virtual bool open_waves(const std::string& path) = 0;
+  /// Of the next step: its falling and its rising edge, in ps; not decreasing.
+  virtual void set_wave_times(std::uint64_t low_ps, std::uint64_t high_ps) = 0;
   virtual void close_waves() = 0;
 
   /// State of the core, for load() into another one of the same shape. Waves and coverage are not part of it.

@@ -10,6 +10,7 @@
 #include <verilated_cov.h>
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -95,13 +96,17 @@ class VerilatedTableOf final : public VerilatedTable {
 
   const TableShape& shape() const override { return shape_; }
 
+  TableOutputs outputs() const override { return take(); }
+
   TableOutputs step(const TableInputs& inputs) override {
     apply(inputs);
     model_->clk_i = 0;
     model_->eval();
-    dump();
+    dump(low_ps_);
     const TableOutputs outputs = take();
-    edge();
+    model_->clk_i = 1;
+    model_->eval();
+    dump(high_ps_);
     return outputs;
   }
 
@@ -111,8 +116,10 @@ class VerilatedTableOf final : public VerilatedTable {
     for (int cycle = 0; cycle < 2; ++cycle) {
       model_->clk_i = 0;
       model_->eval();
-      dump();
-      edge();
+      dump(0);
+      model_->clk_i = 1;
+      model_->eval();
+      dump(0);
     }
     model_->rst_ni = 1;
   }
@@ -125,6 +132,10 @@ class VerilatedTableOf final : public VerilatedTable {
     if (waves_->isOpen()) return true;
     waves_.reset();
     return false;
+  }
+  void set_wave_times(std::uint64_t low_ps, std::uint64_t high_ps) override {
+    low_ps_ = low_ps;
+    high_ps_ = high_ps;
   }
   void close_waves() override {
     if (!waves_) return;
@@ -202,21 +213,19 @@ class VerilatedTableOf final : public VerilatedTable {
       outputs.answer.status = static_cast<TableStatus>(model_->answer_status_o);
       outputs.answer.slot = SlotId{model_->answer_slot_o};
       outputs.answer.used = Cycles{model_->answer_used_o};
+      outputs.answer.kicks = model_->answer_kicks_o;
+      outputs.answer.in_stash = model_->answer_in_stash_o != 0;
     }
     if (model_->lookup_fault_valid_o != 0) outputs.lookup_fault = {true, model_->lookup_fault_place_o};
     if (model_->command_fault_valid_o != 0) outputs.command_fault = {true, model_->command_fault_place_o};
     return outputs;
   }
 
-  void edge() {
-    model_->clk_i = 1;
-    model_->eval();
-    dump();
-  }
-
-  void dump() {
-    ++half_cycles_;
-    if (waves_) waves_->dump(half_cycles_);
+  /// The next picosecond, if `time_ps` was not set to a later one.
+  void dump(std::uint64_t time_ps) {
+    if (!waves_) return;
+    wave_ps_ = std::max(wave_ps_ + 1, time_ps);
+    waves_->dump(wave_ps_);
   }
 
   void find_memories() {
@@ -255,7 +264,9 @@ class VerilatedTableOf final : public VerilatedTable {
   VerilatedContext context_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<VerilatedFstC> waves_;
-  std::uint64_t half_cycles_ = 0;
+  std::uint64_t low_ps_ = 0;
+  std::uint64_t high_ps_ = 0;
+  std::uint64_t wave_ps_ = 0;  ///< of the last dump
   std::vector<EData*> banks_a_;
   std::vector<EData*> banks_b_;
   EData* stash_ = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "rtl/verilated/compare_outputs.hpp"
 
 namespace rvma::cosim {
 
@@ -22,31 +23,9 @@ TableOutputs LockStep::step(const TableInputs& inputs) {
 }
 
 void LockStep::compare(const TableOutputs& design, const TableOutputs& reference) {
-  expect_equal("command_ready", design.command_ready ? 1 : 0, reference.command_ready ? 1 : 0);
-  expect_equal("lookup_valid", design.lookup_valid ? 1 : 0, reference.lookup_valid ? 1 : 0);
-  if (design.lookup_valid && reference.lookup_valid) {
-    expect_equal("lookup_hit", design.lookup.hit ? 1 : 0, reference.lookup.hit ? 1 : 0);
-    expect_equal("lookup_slot", design.lookup.slot.value(), reference.lookup.slot.value());
-    expect_equal("lookup_sweeping", design.lookup.sweeping ? 1 : 0, reference.lookup.sweeping ? 1 : 0);
-    ++matched_;
-  }
-  expect_equal("answer_valid", design.answer_valid ? 1 : 0, reference.answer_valid ? 1 : 0);
-  if (design.answer_valid && reference.answer_valid) {
-    expect_equal("answer_status", static_cast<std::uint64_t>(design.answer.status),
-                 static_cast<std::uint64_t>(reference.answer.status));
-    expect_equal("answer_slot", design.answer.slot.value(), reference.answer.slot.value());
-    expect_equal("answer_used", static_cast<std::uint64_t>(design.answer.used.count()),
-                 static_cast<std::uint64_t>(reference.answer.used.count()));
-    ++matched_;
-  }
-  const auto compare_fault = [this](const char* valid, const char* place, const TableFault& a, const TableFault& b) {
-    expect_equal(valid, a.valid ? 1 : 0, b.valid ? 1 : 0);
-    if (!a.valid || !b.valid) return;
-    expect_equal(place, a.place, b.place);
-    ++matched_;
-  };
-  compare_fault("lookup_fault_valid", "lookup_fault_place", design.lookup_fault, reference.lookup_fault);
-  compare_fault("command_fault_valid", "command_fault_place", design.command_fault, reference.command_fault);
+  const OutputComparison compared = compare_outputs(design, reference);
+  matched_ += compared.matched;
+  for (const std::string& difference : compared.differences) fail(difference);
 }
 
 void LockStep::count(const TableInputs& inputs, const TableOutputs& outputs) {
@@ -105,11 +84,6 @@ void LockStep::compare_contents() {
       fail("word at place " + std::to_string(place) + " of copy " + (copy == TableCopy::a ? "A" : "B") + " differs");
     }
   }
-}
-
-void LockStep::expect_equal(const char* what, std::uint64_t design, std::uint64_t reference) {
-  if (design == reference) return;
-  fail(std::string{what} + " is " + std::to_string(design) + ", reference " + std::to_string(reference));
 }
 
 void LockStep::fail(const std::string& what) {

@@ -70,7 +70,6 @@ class LockStep final : public Checker {
  private:
   void compare(const TableOutputs& design, const TableOutputs& reference);
   void count(const TableInputs& inputs, const TableOutputs& outputs);
-  void expect_equal(const char* what, std::uint64_t design, std::uint64_t reference);
   void fail(const std::string& what);
 
   ClockedTable& design_;

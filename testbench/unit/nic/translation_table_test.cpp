@@ -287,13 +287,13 @@ TEST(TranslationTable, CyclesOfInsertionsWithKicks) {
       const std::uint32_t stash_before = driver.table.stash_used();
       const TranslationTable::Started started = driver.run(command_of(TableOperation::insert, key_of(i)));
       if (started.answer.status != TableStatus::ok || driver.table.stash_used() != stash_before) continue;
-      const std::int64_t least = 5 + 5 * std::int64_t{started.kicks};
+      const std::int64_t least = 5 + 5 * std::int64_t{started.answer.kicks};
       EXPECT_GE(started.answer.used.count(), least);
-      EXPECT_LE(started.kicks, 32U);
-      ++by_kicks[started.kicks];
+      EXPECT_LE(started.answer.kicks, 32U);
+      ++by_kicks[started.answer.kicks];
       if (started.answer.used.count() != least) ++with_retries;
       // A place that is on the path can be met again only after two kicks.
-      if (started.kicks < 2) {
+      if (started.answer.kicks < 2) {
         EXPECT_EQ(started.answer.used.count(), least);
       }
     }
@@ -348,7 +348,7 @@ TEST(TranslationTable, EntryOnTheMoveIsFoundInEveryCycle) {
       const std::uint64_t mailbox = random.next();
       const auto slot = static_cast<std::uint16_t>(i);
       const TranslationTable::Started started = table.start(command_of(TableOperation::insert, key_of(mailbox), slot));
-      moves += started.kicks;
+      moves += started.answer.kicks;
       bool seen = false;
       while (table.cycle() < started.answer_cycle) {
         // Every live key, looked up in this very cycle; a lookup leaves a table without faults as it is.

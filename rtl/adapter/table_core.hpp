@@ -1,0 +1,89 @@
+/// \file
+/// Translation-table cores for the adapter: the Verilog one, and the Verilog one held against its C++ twin.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nic/translation_table.hpp"
+#include "rtl/adapter/core_adapter.hpp"
+#include "rtl/verilated/verilated_table.hpp"
+
+namespace rvma {
+
+using TableCore = ClockedCore<TableInputs, TableOutputs>;
+
+/// The Verilog core alone.
+class RtlTableCore final : public TableCore {
+ public:
+  /// `period`: of the clock, for waves.
+  RtlTableCore(std::unique_ptr<VerilatedTable> table, Time period);
+
+  void clock(const TableInputs& inputs, Time edge) override;
+  const TableOutputs& outputs() const override { return outputs_; }
+
+ private:
+  std::unique_ptr<VerilatedTable> table_;
+  Time half_period_;
+  TableOutputs outputs_;
+};
+
+/// The Verilog core and its twin, with the same inputs. The first cycle in which an output of theirs differs is told
+/// with what is needed to look into it; from then on only the twin is clocked.
+class LockstepTableCore final : public TableCore {
+ public:
+  /// Cycles whose waves a difference comes with: at least so many, or all since reset.
+  static constexpr std::size_t kWaveCycles = 1024;
+  /// Cycles in the history of a difference.
+  static constexpr std::size_t kHistoryCycles = 12;
+
+  struct Difference {
+    std::int64_t cycle = 0;            ///< among those in which the core was clocked, from reset
+    Time edge;                         ///< that ended it
+    std::vector<std::string> outputs;  ///< see OutputComparison
+    std::string history;               ///< inputs and outputs of the last cycles, a table
+    bool has_waves = false;            ///< the file was written
+  };
+  /// `waves_path`: FST file of the last cycles, written at a difference; empty: none.
+  LockstepTableCore(std::unique_ptr<VerilatedTable> table, Time period, std::string waves_path,
+                    std::function<void(const Difference&)> differs);
+
+  void clock(const TableInputs& inputs, Time edge) override;
+  const TableOutputs& outputs() const override { return outputs_; }
+  /// Groups of outputs that were valid on both sides and agreed.
+  std::uint64_t matched() const { return matched_; }
+
+ private:
+  struct Step {
+    TableInputs inputs;
+    Time edge;
+    TableOutputs design;
+    TableOutputs reference;
+  };
+  /// The core's state, and what it was given since.
+  struct Episode {
+    std::vector<std::uint8_t> state;
+    std::vector<Step> steps;
+  };
+  void begin_episode();
+  std::string history() const;
+  bool write_waves();
+
+  std::unique_ptr<VerilatedTable> table_;
+  TranslationTable twin_;
+  Time half_period_;
+  std::string waves_path_;
+  std::function<void(const Difference&)> differs_;
+  bool has_differed_ = false;
+  std::int64_t cycle_ = 0;
+  std::uint64_t matched_ = 0;
+  Episode before_;  ///< the whole episode before the latest one, if there was one
+  Episode latest_;
+  TableOutputs outputs_;
+};
+
+}  // namespace rvma
