@@ -11,7 +11,11 @@ namespace rvma {
 
 TableUnit::TableUnit(const sc_core::sc_module_name& name, SimContext& context, Frequency clock,
                      const TableConfig& config)
-    : Component(name, context, clock), lookups("lookups"), commands("commands"), latency_(config.latency) {
+    : Component(name, context, clock),
+      lookups("lookups"),
+      commands("commands"),
+      latency_(config.latency),
+      tell_(*this, "tell", [this] { tell(); }) {
   lookups.bind(*this);
   commands.bind(*this);
   context.stats().add(path(), stats_);
@@ -55,9 +59,17 @@ void TableUnit::command(const TableCommand& command, Cycles at, std::function<vo
 }
 
 void TableUnit::finish_command(const TableAnswer& answer) {
+  telling_ = true;
+  answer_ = answer;
+  tell_.at(now());
+}
+
+void TableUnit::tell() {
+  telling_ = false;
   const PendingCommand finished = pending_commands_.pop();
-  count(finished.command.operation, answer);
-  if (finished.done) finished.done(answer);
+  count(finished.command.operation, answer_);
+  if (finished.done) finished.done(answer_);
+  if (has_command()) start_next();
 }
 
 void TableUnit::count(TableOperation operation, const TableAnswer& answer) {
@@ -117,20 +129,18 @@ void ModelTableUnit::answer_lookups(Cycles cycle) {
 
 void ModelTableUnit::run() {
   if (running_ && clock().time_of(started_.answer_cycle) <= now()) {
-    // 1. The running command's answer is valid in this cycle. Its callback may give the next command: it is queued
-    //    behind those that wait, or else starts at once.
+    // The running command's answer is valid in this cycle.
     answer_lookups(started_.answer_cycle);
     table_.advance_to(started_.answer_cycle);
     count_faults(table_.take_faults().size());
     running_ = false;
-    finish_command(TableAnswer{started_.answer});
+    finish_command(started_.answer);
   }
-  // 2. The next one.
-  if (!running_) start_next();
+  start_next();
 }
 
 void ModelTableUnit::start_next() {
-  if (!has_command()) return;
+  if (!has_command() || running_) return;
   const Cycles current = current_cycle();
   const Cycles at = front_command().at;
   // 1. Not before its cycle: lookups of earlier cycles may still come.

@@ -1,6 +1,6 @@
 /// \file
 /// The translation table as a unit of the RNIC: what every implementation of it shares, and the one over the C++ class,
-/// which is driven by events. There a lookup costs no activation, a command one for its answer (and one more if it is
+/// which is driven by events. There a lookup costs no activation, a command two for its answer (and one more if it is
 /// for a later cycle, or has to wait for the table).
 #pragma once
 
@@ -74,7 +74,7 @@ class TableUnit : public Component, public TableLookupIf, public TableCommandIf 
   virtual void lookup_queued() {}
   /// The answer of the front lookup is needed now, in its cycle + latency or later.
   virtual void answer_front() = 0;
-  /// A command was queued, and none is before it.
+  /// The front command is to be started, if it is not already; called again and again until finish_command().
   virtual void start_next() = 0;
 
   /// The `index`-th of the lookups that are not answered yet, the oldest first; null if there are fewer.
@@ -84,12 +84,14 @@ class TableUnit : public Component, public TableLookupIf, public TableCommandIf 
   void answer(const LookupResult& result);
   /// The command that runs, or is the next to run.
   PendingCommand& front_command() { return pending_commands_.front(); }
-  bool has_command() const { return !pending_commands_.empty(); }
-  /// Takes the front command away, counts its answer and tells it. May queue the next one.
+  bool has_command() const { return !pending_commands_.empty() && !telling_; }
+  /// The front command is answered now. It is told behind everything else that happens in this instant, so that no
+  /// implementation's way of keeping time shows; then the next one is started.
   void finish_command(const TableAnswer& answer);
   void count_faults(std::size_t words) { stats_.faults += words; }
 
  private:
+  void tell();
   void count(TableOperation operation, const TableAnswer& answer);
 
   Cycles latency_;
@@ -99,7 +101,10 @@ class TableUnit : public Component, public TableLookupIf, public TableCommandIf 
   std::size_t answered_ = 0;  ///< of pending_lookups_, from the front
   Cycles last_lookup_{-1};
   FifoRing<PendingCommand> pending_commands_;
+  bool telling_ = false;  ///< the front command is answered, but not yet told
+  TableAnswer answer_;
   TableStats stats_;
+  Wakeup tell_;
 };
 
 /// Makes the table of an RNIC; called while the RNIC is constructed.

@@ -173,9 +173,10 @@ void RunRecorder::buffer_freed(NodeId node, PhysicalAddress word) {
 void RunRecorder::call_returned(RankId rank, OperationKind op, const NameRef* window, Status status,
                                 const std::string& value, Time at) {
   if (files_.calls == nullptr) return;
-  *files_.calls << fmt::format("{},{},{},{},{},{}\n", rank.value(), ValueText<OperationKind>::print(op),
-                               window == nullptr ? std::string{} : trace_.spelling(rank, *window),
-                               ValueText<Status>::print(status), value, to_ns_string(at));
+  call_rows_.add(*files_.calls, rank,
+                 fmt::format("{},{},{},{},{},{}\n", rank.value(), ValueText<OperationKind>::print(op),
+                             window == nullptr ? std::string{} : trace_.spelling(rank, *window),
+                             ValueText<Status>::print(status), value, to_ns_string(at)));
 }
 
 void RunRecorder::call_answered(RankId rank, const Descriptor& call, Status status, std::uint64_t /*value*/, Time at) {
@@ -384,10 +385,27 @@ void RunRecorder::write_row(const Row& row) {
 }
 
 void RunRecorder::write_put(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) {
-  *files_.puts << fmt::format("{},{},{},{},0x{:016x},{},{},{},{},{}\n", put.rank.value(),
-                              ValueText<OperationKind>::print(put.kind), spell(put.rank, put.has_name, put.name),
-                              put.destination.value(), put.mailbox.value(), put.size, status, to_ns_string(put.issued),
-                              ack.is_never() ? std::string{} : to_ns_string(ack), tries);
+  put_rows_.add(*files_.puts, put.rank, put_row(put, status, ack, tries));
+}
+
+std::string RunRecorder::put_row(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) const {
+  return fmt::format("{},{},{},{},0x{:016x},{},{},{},{},{}\n", put.rank.value(),
+                     ValueText<OperationKind>::print(put.kind), spell(put.rank, put.has_name, put.name),
+                     put.destination.value(), put.mailbox.value(), put.size, status, to_ns_string(put.issued),
+                     ack.is_never() ? std::string{} : to_ns_string(ack), tries);
+}
+
+void RunRecorder::InstantRows::add(std::ostream& out, RankId rank, std::string row) {
+  const Time now = SimContext::now();
+  if (now != instant_) flush(out);
+  instant_ = now;
+  rows_.emplace_back(rank, std::move(row));
+}
+
+void RunRecorder::InstantRows::flush(std::ostream& out) {
+  std::stable_sort(rows_.begin(), rows_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [rank, row] : rows_) out << row;
+  rows_.clear();
 }
 
 void RunRecorder::note_unmatched(std::string line) {
@@ -399,13 +417,16 @@ void RunRecorder::finish(Time now) {
   settle(now);
   for (const std::shared_ptr<Row>& row : rows_) write_row(*row);
   rows_.clear();
+  // The unfinished ones come behind all others, in order of their issue.
+  if (files_.puts != nullptr) put_rows_.flush(*files_.puts);
   for (const PutRecord* put : registry_.open()) {
     ++totals_.ended[index_of(Outcome::unfinished)];
     note_unmatched(fmt::format("rank {}: {} to rank {} mailbox {:#018x} has not ended", put->rank.value(),
                                ValueText<OperationKind>::print(put->kind), put->destination.value(),
                                put->mailbox.value()));
-    if (files_.puts != nullptr) write_put(*put, "unfinished", Time::max(), put->tries);
+    if (files_.puts != nullptr) *files_.puts << put_row(*put, "unfinished", Time::max(), put->tries);
   }
+  if (files_.calls != nullptr) call_rows_.flush(*files_.calls);
   std::vector<const BufferRecord*> unfilled;
   for (const auto& [key, record] : buffers_) {
     if (!record->completed && !record->failed) unfilled.push_back(record.get());

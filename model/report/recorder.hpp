@@ -151,6 +151,18 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void write_row(const Row& row);
   std::string checksum(const Row& row);
   void write_put(const PutRecord& put, const char* status, Time ack, std::uint32_t tries);
+  std::string put_row(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) const;
+  /// Rows of one instant of the simulation, put into the order of their ranks: what the kernel runs first in an instant
+  /// means nothing, and differs between models of one unit.
+  class InstantRows {
+   public:
+    void add(std::ostream& out, RankId rank, std::string row);
+    void flush(std::ostream& out);
+
+   private:
+    Time instant_;
+    std::vector<std::pair<RankId, std::string>> rows_;
+  };
   void note_unmatched(std::string line);
   bool is_measured(RankId rank) const;
 
@@ -160,6 +172,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   ReadBuffer read_buffer_;
   std::function<void(Time)> wake_at_;
 
+  InstantRows put_rows_;
+  InstantRows call_rows_;
   RunTotals totals_;
   Histogram put_to_completion_{"put issued to the completion word of its epoch visible; one sample an epoch"};
   Histogram put_to_ack_{"put issued to its end at the sender's NIC; puts that ended ok"};

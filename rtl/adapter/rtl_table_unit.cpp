@@ -82,13 +82,12 @@ void RtlTableUnit::answer_front() {
 void RtlTableUnit::run() {
   adapter_.clock_to(current_cycle());
   if (told_) {
-    // The answer is valid in this cycle. Its callback may give the next command.
-    const TableAnswer answer = *told_;
-    told_.reset();
+    // The answer is valid in this cycle.
     running_ = false;
-    finish_command(answer);
+    finish_command(*told_);
+    told_.reset();
   }
-  if (!running_ && !offered_) start_next();
+  start_next();
   if (!running_ && !offered_) return;
   // Nothing is taken before the end of the sweep that follows reset.
   const Cycles next = current_cycle() + Cycles{1};

@@ -91,7 +91,10 @@ class VerilatedTableOf final : public VerilatedTable {
   }
   ~VerilatedTableOf() override {
     close_waves();
+    // A model's scopes leave the thread's context, which may be another table's, and gone.
+    Verilated::threadContextp(&context_);
     model_->final();
+    model_.reset();
   }
 
   const TableShape& shape() const override { return shape_; }

@@ -236,9 +236,9 @@ TEST_F(RecorderTest, CallsAreRows) {
   call.completion = one_time.word;
   recorder().call_answered(RankId{1}, call, Status::exists, 0, Time::from_ns(10));
   recorder().call_answered(RankId{0}, call, Status::exists, 0, Time::from_ns(11));  // not rank 0's buffer
+  recorder().finish(Time::from_ns(20));
   EXPECT_THAT(calls(), ElementsAre("1,get_epoch,v,ok,3,7", "1,put,,bad_argument,,7.001", "1,post_buffer,w,full,,9",
                                    "1,post_one_time_buffer,,exists,,10"));
-  recorder().finish(Time::from_ns(20));
   EXPECT_EQ(recorder().unmatched_count(), 0U) << "buffers that the NIC refused are not unfilled ones";
 }
 
