@@ -844,7 +844,7 @@ rank 2
         self.assertEqual(self.run_text(PUT_ONCE.format(size="64")).stats()["check"]["passed"], True)
 
     def test_the_run_ends_when_its_last_write_is_visible(self):
-        """Nobody waits for the buffer: its word becomes visible after the last event, and the run lasts until then."""
+        """Nobody waits: words become visible after the last event, and the run lasts until then, watched or not."""
         text = PUT_ONCE.format(size="64").replace("  wait b\n", "").replace("  wait p\n", "")
         result = self.run_text(text, "--set", "host.pcie.write_latency=50us")
         row = result.rows("completions.csv")[0]
@@ -852,6 +852,15 @@ rank 2
         self.assertGreater(float(row["time_ns"]), 50_000)
         self.assertEqual(row["seen_ns"], "")
         self.assertEqual(result.stats()["check"]["completions"], 1)
+        trace = self.tmp / "drain.trace"
+        trace.write_text(text)
+        unwatched = self.rvma("run", trace, "--set", "host.pcie.write_latency=50us")
+        self.assertIn(f"Simulated {result.stats()['sim']['time_ns']} ns", unwatched.stdout)
+        # A refused put's own word, which no result depends on.
+        text = "rvma-trace 1\nranks 2\nrank 0\nput rank=1 mailbox=1 size=64\n"
+        result = self.run_text(text, "--set", "host.pcie.write_latency=50us")
+        put = result.rows("puts.csv")[0]
+        self.assertGreaterEqual(result.stats()["sim"]["time_ns"], float(put["ack_ns"]) + 50_000)
 
     def test_what_delivered_nothing_is_not_said_to_have_run_nothing(self):
         result = self.run_text("rvma-trace 1\nranks 2\nrank 0\nput rank=1 mailbox=1 size=64 as=p\nwait p\n")
