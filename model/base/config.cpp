@@ -435,12 +435,6 @@ ValueError syntax_fault(const json::error_code& code, std::string_view rest) {
   return {what + " at " + quoted(rest.substr(0, rest.find_first_of("\r\n"))), ""};
 }
 
-std::string resolved(const std::string& path) {
-  std::error_code code;
-  const std::filesystem::path full = std::filesystem::weakly_canonical(path, code);
-  return code || full.empty() ? path : full.string();
-}
-
 /// The whole of a file, or what kept it from being read.
 boost::system::result<std::string, ValueError> read_file(const std::string& path) {
   std::error_code code;
@@ -497,13 +491,12 @@ std::string markdown_code(const std::string& text) { return text.empty() ? "" : 
 }  // namespace
 
 void load_config_file(const std::string& path, const std::vector<KeyRef>& keys, ErrorList& errors) {
-  const std::string source = resolved(path);
   const auto text = read_file(path);
   if (!text) {
-    errors.add(Position{source, 1, 1}, text.error().what, text.error().expected);
+    errors.add(Position{path, 1, 1}, text.error().what, text.error().expected);
     return;
   }
-  load_config_text(*text, source, keys, errors);
+  load_config_text(*text, path, keys, errors);
 }
 
 void load_config_text(std::string_view text, const std::string& source, const std::vector<KeyRef>& keys,

@@ -13,8 +13,8 @@
 
 namespace rvma {
 
-/// Where the user's mistake stands. `source` is a file's resolved path, "<stdin>", or "rvma" for the command line
-/// (then line is 0 and only the text is printed).
+/// Where the user's mistake stands. `source` is a file's path as it was given, "<stdin>", or "rvma" for the command
+/// line (then line is 0 and only the text is printed).
 struct Position {
   std::string source;
   std::uint64_t line = 0;    ///< from 1; 0: no place within the source

@@ -2,7 +2,9 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
+#include <string_view>
 #include <systemc>
 #include <vector>
 
@@ -59,6 +61,12 @@ int dispatch(const std::vector<std::string>& arguments) {
   return kBadInput;
 }
 
+int out_of_memory() {
+  std::cerr << "rvma: error: the machine gives no more memory; smaller puts and buffers, or fewer at a time, need less "
+               "(see run --memory-limit)\n";
+  return kFailed;
+}
+
 }  // namespace
 
 int sc_main(int argc, char** argv) {
@@ -72,7 +80,11 @@ int sc_main(int argc, char** argv) {
       return status == kFine ? kBadInput : status;
     }
     return status;
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
   } catch (const std::exception& error) {
+    // The kernel wraps what escapes a process in a report of its own.
+    if (std::string_view{error.what()}.find("bad_alloc") != std::string_view::npos) return out_of_memory();
     std::cerr << "rvma: internal error: " << error.what() << "\n";
     return kInternal;
   }

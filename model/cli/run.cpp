@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -49,6 +50,7 @@ struct RunOptions {
   std::optional<Time> wall_limit;
   TableKind table = TableKind::model;
   std::string wave;
+  std::optional<Bytes> memory_limit;
 };
 
 volatile std::sig_atomic_t stop_asked = 0;
@@ -64,6 +66,8 @@ po::options_description describe_options() {
       "quiet", "print no summary")("seed", po::value<std::string>(), "seed of all random choices (workload.seed)")(
       "limit", po::value<std::string>(), "stop after this simulated time; results are marked partial")(
       "wall-limit", po::value<std::string>(), "stop after this time on the clock; results are marked partial")(
+      "memory-limit", po::value<std::string>(),
+      "stop when the program holds so much memory; results are marked partial (default: 7/8 of the machine's)")(
       "progress", "print progress to stderr (automatic on a terminal)")(
       "table", po::value<std::string>()->default_value("model"),
       "translation table: model (C++), rtl (Verilog), or both in lock step")(
@@ -135,6 +139,14 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   options.limit = time_option(values, "limit", errors);
   options.wall_limit = time_option(values, "wall-limit", errors);
   read_table_options(values, options, errors);
+  if (values.count("memory-limit") != 0) {
+    const auto size = parse_size(values["memory-limit"].as<std::string>());
+    if (size) {
+      options.memory_limit = *size;
+    } else {
+      errors.add(command_line_error("--memory-limit: " + size.error().what, size.error().expected));
+    }
+  }
   require_value(values, "protocol", "rvma", errors);
   return options;
 }
@@ -186,46 +198,136 @@ struct ResultFiles {
   }
 };
 
+/// What this process holds now; 0 if the machine does not say.
+std::uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t total_pages = 0;
+  std::uint64_t resident_pages = 0;
+  if (!(statm >> total_pages >> resident_pages)) return 0;
+  return resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// 7/8 of what this process may have: of the machine's memory, of its control group's, of its address space.
+std::uint64_t default_memory_limit() {
+  std::uint64_t most = ~std::uint64_t{0};
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  if (pages > 0) most = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  for (const char* name : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    std::ifstream file(name);
+    std::uint64_t limit = 0;
+    if (file >> limit) most = std::min(most, limit);
+  }
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    most = std::min<std::uint64_t>(most, space.rlim_cur);
+  }
+  return most / 8 * 7;
+}
+
 std::uint64_t peak_rss_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+/// Why a run stops before it is over.
+enum class End { starved, limit, longest, wall_limit, memory_limit, signal, mistake, stopped };
+
+/// Watches what may end a run from outside. Asked from within the simulation as well, where one operation may take
+/// long.
+class Watch {
+ public:
+  explicit Watch(const RunOptions& options)
+      : options_(options),
+        began_(Clock::now()),
+        memory_limit_(options.memory_limit ? options.memory_limit->count() : default_memory_limit()) {}
+
+  /// The signal alone costs nothing to look at; the clock and memory are looked at each kEvery-th time.
+  bool must_stop() {
+    if (stop_asked != 0) return true;
+    if (++asked_ % kEvery != 0) return reason_ != End::starved;
+    return reason() != End::starved;
+  }
+  /// End::starved: none.
+  End reason() {
+    if (reason_ != End::starved) return reason_;
+    if (stop_asked != 0) {
+      reason_ = End::signal;
+    } else if (options_.wall_limit && elapsed_ns() >= options_.wall_limit->ps() / 1000) {
+      reason_ = End::wall_limit;
+    } else if (const std::int64_t now = elapsed_ns(); now >= next_look_ns_) {
+      next_look_ns_ = now + kLookNs;
+      if (resident_bytes() >= memory_limit_) reason_ = End::memory_limit;
+    }
+    return reason_;
+  }
+  std::int64_t elapsed_ns() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began_).count();
+  }
+  std::uint64_t memory_limit() const { return memory_limit_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::uint64_t kEvery = 64;
+  static constexpr std::int64_t kLookNs = 10'000'000;  ///< between looks at memory, which cost a system call
+
+  const RunOptions& options_;
+  Clock::time_point began_;
+  std::uint64_t memory_limit_;
+  std::uint64_t asked_ = 0;
+  std::int64_t next_look_ns_ = 0;
+  End reason_ = End::starved;
+};
+
 /// Lets simulated time pass until nothing is left to happen, a limit is reached or the user asks to stop.
 class Clockwork {
  public:
-  enum class End { starved, limit, wall_limit, signal, stopped };
-
-  Clockwork(const RunOptions& options, Progress& progress) : options_(options), progress_(progress) {}
+  Clockwork(const RunOptions& options, Watch& watch, const Player& player, Progress& progress)
+      : watch_(watch), player_(player), progress_(progress), limit_(kLongestRun), limit_end_(End::longest) {
+    if (!options.limit || *options.limit > kLongestRun) return;
+    limit_ = *options.limit;
+    limit_end_ = End::limit;
+  }
 
   End run() {
-    using Clock = std::chrono::steady_clock;
-    const auto began = Clock::now();
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
     sc_core::sc_start(sc_core::SC_ZERO_TIME);  // elaborates, and starts the programs
+    Time slice = kLongestSlice;
     while (true) {
-      if (stop_asked != 0) return End::signal;
+      if (player_.mistake()) return End::mistake;
       if (sc_core::sc_get_status() == sc_core::SC_STOPPED) return End::stopped;
-      const auto elapsed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began).count();
-      if (options_.wall_limit && elapsed >= options_.wall_limit->ps() / 1000) return End::wall_limit;
-      progress_.update(SimContext::now(), static_cast<std::uint64_t>(elapsed));
+      if (const End reason = watch_.reason(); reason != End::starved) return reason;
+      const std::int64_t began_ns = watch_.elapsed_ns();
+      progress_.update(SimContext::now(), static_cast<std::uint64_t>(began_ns));
       if (!sc_core::sc_pending_activity()) return End::starved;
       // A slice that begins at the next event: idle time is skipped, not stepped through.
       const Time next = Time::from_ps(static_cast<std::int64_t>(sc_core::sc_time_to_pending_activity().value()));
-      if (options_.limit && SimContext::now() + next > *options_.limit) return End::limit;
-      Time slice = next + kSlice;
-      if (options_.limit) slice = std::min(slice, *options_.limit - SimContext::now());
-      if (slice <= Time::zero()) slice = Time::from_ps(1);
-      sc_core::sc_start(SimContext::to_sc(slice), sc_core::SC_EXIT_ON_STARVATION);
+      const Time left = limit_ - SimContext::now();
+      if (next > left) {
+        // Nothing happens until then, but the time has been simulated.
+        sc_core::sc_start(SimContext::to_sc(left), sc_core::SC_RUN_TO_TIME);
+        return limit_end_;
+      }
+      const Time step = std::max(std::min(next + slice, left), Time::from_ps(1));
+      sc_core::sc_start(SimContext::to_sc(step), sc_core::SC_EXIT_ON_STARVATION);
+      // Limits of the machine are looked at between slices: none may last long, however much happens in it.
+      const std::int64_t took_ns = watch_.elapsed_ns() - began_ns;
+      if (took_ns > kSlowSliceNs) slice = std::max(Time::from_ps(slice.ps() / 2), kShortestSlice);
+      if (took_ns < kSlowSliceNs / 4) slice = std::min(slice * 2, kLongestSlice);
     }
   }
 
  private:
-  static constexpr Time kSlice = Time::from_us(200);
-  const RunOptions& options_;
+  static constexpr Time kLongestSlice = Time::from_us(200);
+  static constexpr Time kShortestSlice = Time::from_ns(100);
+  static constexpr std::int64_t kSlowSliceNs = 100'000'000;
+
+  Watch& watch_;
+  const Player& player_;
   Progress& progress_;
+  Time limit_;
+  End limit_end_;
 };
 
 std::string describe_difference(const std::string& unit, const std::string& waves,
@@ -250,6 +352,7 @@ class Run {
         recorder_(trace, registry_, files.streams(), with_bytes_ ? buffer_reader() : RunRecorder::ReadBuffer{},
                   [this](Time when) { wake_at(when); }),
         limits_(context_.stats()),
+        watch_(options),
         progress_(options.progress && !options.quiet, trace.total_operations(), recorder_) {
     nic_observers_.add(registry_);
     nic_observers_.add(recorder_);
@@ -278,6 +381,7 @@ class Run {
       homes.push_back({system_->node_of(rank), system_->pid_of(rank), &system_->driver(rank)});
     }
     player_ = std::make_unique<Player>(trace, config.workload, config.nic.history, homes, player_observers);
+    player_->on_interruption([this] { return watch_.must_stop(); });
     for (std::uint32_t r = 0; r < trace.ranks(); ++r) {
       system_->run_on(RankId{r}, [this, r](Driver&) { player_->play(RankId{r}); });
     }
@@ -285,10 +389,10 @@ class Run {
 
   /// Runs to the end and fills `report`; its pointers are valid as long as this object.
   void execute(RunReport& report) {
-    Clockwork clockwork(options_, progress_);
+    Clockwork clockwork(options_, watch_, *player_, progress_);
     const auto began = std::chrono::steady_clock::now();
-    const Clockwork::End end = clockwork.run();
-    if (end == Clockwork::End::starved && system_->drained_at() > SimContext::now()) {
+    const End end = clockwork.run();
+    if (end == End::starved && system_->drained_at() > SimContext::now()) {
       sc_core::sc_start(SimContext::to_sc(system_->drained_at() - SimContext::now()), sc_core::SC_RUN_TO_TIME);
     }
     report.wall_ns = static_cast<std::uint64_t>(
@@ -302,7 +406,7 @@ class Run {
     recorder_.finish(now);
     judge(end, report);
     if (scoreboard_) {
-      scoreboard_->finish(now, recorder_.totals(), end == Clockwork::End::starved);
+      scoreboard_->finish(now, recorder_.totals(), end == End::starved);
       if (!scoreboard_->passed()) {
         report.problems.push_back("check: " + std::to_string(scoreboard_->failure_count()) + " failures");
       }
@@ -335,26 +439,37 @@ class Run {
     if (settle_clock_) settle_clock_->wake_at(when);
   }
 
-  void judge(Clockwork::End end, RunReport& report) {
+  void judge(End end, RunReport& report) {
     switch (end) {
-      case Clockwork::End::starved:
+      case End::starved:
         for (const std::string& line : player_->waiting()) report.problems.push_back(line);
         break;
-      case Clockwork::End::limit:
+      case End::limit:
         report.problems.push_back("--limit reached at " + to_string(SimContext::now()) + ": results are partial");
         break;
-      case Clockwork::End::wall_limit:
+      case End::longest:
+        report.problems.push_back("simulated time reached " + to_string(kLongestRun) +
+                                  ", the longest that a run may last: results are partial");
+        break;
+      case End::memory_limit:
+        report.problems.push_back("--memory-limit reached (" + to_string(Bytes{watch_.memory_limit()}) +
+                                  "): results are partial; smaller puts and buffers, or fewer at a time, need less");
+        break;
+      case End::mistake:
+        report.problems.push_back(player_->mistake()->to_string());
+        break;
+      case End::wall_limit:
         report.problems.emplace_back("--wall-limit reached: results are partial");
         break;
-      case Clockwork::End::signal:
+      case End::signal:
         report.problems.emplace_back("stopped by a signal: results are partial");
         break;
-      case Clockwork::End::stopped:
+      case End::stopped:
         report.problems.push_back(table_difference_ + "stopped there: results are partial");
         break;
     }
-    report.partial = end != Clockwork::End::starved;
-    if (recorder_.operations() == 0) report.problems.emplace_back("no operation was executed");
+    report.partial = end != End::starved;
+    if (!report.partial && recorder_.operations() == 0) report.problems.emplace_back("no operation was executed");
   }
 
   void describe(RunReport& report) {
@@ -386,6 +501,7 @@ class Run {
   PutRegistry registry_;
   RunRecorder recorder_;
   LimitsObserver limits_;
+  Watch watch_;
   Progress progress_;
   std::unique_ptr<Scoreboard> scoreboard_;
   std::unique_ptr<SettleClock> settle_clock_;

@@ -43,7 +43,8 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
       nic.windows.on_chip <= 65536U,
       fmt::format("nic.windows.on_chip: {} contexts do not fit the table's 16-bit value", nic.windows.on_chip.get()),
       "expected at most 65536");
-  check.require(nic.command.fetch <= nic.command.depth,
+  // An inline descriptor is never fetched.
+  check.require(nic.command.mode.get() == CommandMode::inline_ || nic.command.fetch <= nic.command.depth,
                 fmt::format("nic.command.fetch: {} is more than nic.command.depth = {}", nic.command.fetch.get(),
                             nic.command.depth.get()),
                 "expected at most nic.command.depth");

@@ -16,6 +16,8 @@ namespace rvma {
 namespace {
 
 constexpr std::size_t kUnmatchedShown = 8;
+/// Buffers are read so much at a time, however large they are.
+constexpr std::uint64_t kPieceBytes = 1024UL * 1024;
 
 std::size_t index_of(Outcome outcome) { return static_cast<std::size_t>(outcome); }
 std::size_t index_of(Stage stage) { return static_cast<std::size_t>(stage); }
@@ -367,8 +369,13 @@ void RunRecorder::settle(Time now) {
 
 std::string RunRecorder::checksum(const Row& row) {
   if (!read_buffer_) return "-";
-  read_buffer_(row.node, row.pid, row.head, row.bytes, scratch_);
-  return fmt::format("{:08x}", libdeflate_crc32(0, scratch_.data(), scratch_.size()));
+  std::uint32_t crc = 0;
+  for (std::uint64_t done = 0; done < row.bytes; done += scratch_.size()) {
+    read_buffer_(row.node, row.pid, VirtualAddress{row.head.value() + done}, std::min(row.bytes - done, kPieceBytes),
+                 scratch_);
+    crc = libdeflate_crc32(crc, scratch_.data(), scratch_.size());
+  }
+  return fmt::format("{:08x}", crc);
 }
 
 void RunRecorder::write_ready_rows() {

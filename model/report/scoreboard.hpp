@@ -99,7 +99,9 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void expect_retired_where_due(const ShadowWindow& window, Time at);
   void compare_memory(ShadowBuffer& buffer, Time at);
   void check_visible(const PendingCheck& check);
-  bool may_be_on_its_way(const ShadowBuffer& buffer, std::uint64_t offset) const;
+  bool may_be_on_its_way(const ShadowBuffer& buffer, std::uint64_t offset, std::uint8_t found) const;
+  std::uint64_t right_bytes(const ShadowBuffer& buffer, std::uint64_t from, std::uint64_t bytes,
+                            std::uint8_t& wanted_byte) const;
 
   PutRegistry& registry_;
   Host host_;

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string>
 
+#include "base/int128.hpp"
 #include "base/value_text.hpp"
 #include "report/number_format.hpp"
 #include "report/run_report.hpp"
@@ -34,7 +35,7 @@ std::string ended_text(const RunTotals& totals) {
 
 void print_latency(std::ostream& out, const char* label, const Histogram& histogram) {
   if (histogram.count() == 0) return;
-  out << fmt::format("  {:<17}{:>9}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}\n", label, histogram.count(),
+  out << fmt::format("  {:<17}{:>9} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", label, histogram.count(),
                      to_ns_string(histogram.min()), to_ns_string(histogram.mean()),
                      to_ns_string(histogram.quantile(500)), to_ns_string(histogram.quantile(990)),
                      to_ns_string(histogram.quantile(999)), to_ns_string(histogram.max()));
@@ -42,8 +43,8 @@ void print_latency(std::ostream& out, const char* label, const Histogram& histog
 
 void print_latencies(std::ostream& out, const RunRecorder& recorder) {
   if (recorder.put_to_completion().count() + recorder.put_to_ack().count() == 0) return;
-  out << fmt::format("{:<19}{:>9}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}\n", "Latency (ns)", "samples", "min", "mean",
-                     "p50", "p99", "p99.9", "max");
+  out << fmt::format("{:<19}{:>9} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}\n", "Latency (ns)", "samples", "min",
+                     "mean", "p50", "p99", "p99.9", "max");
   print_latency(out, "put to completion", recorder.put_to_completion());
   print_latency(out, "put to ack", recorder.put_to_ack());
 }
@@ -83,7 +84,8 @@ void print_limits(std::ostream& out, const RunReport& report) {
 void print_verdict(std::ostream& out, const RunReport& report) {
   const Bottleneck& verdict = report.bottleneck;
   if (verdict.name.empty()) {
-    out << "Limited by: nothing ran\n";
+    out << (report.recorder->operations() == 0 ? "Limited by: nothing ran\n"
+                                               : "Limited by: nothing, since no message was delivered\n");
     return;
   }
   const char* measure = verdict.is_latency ? "of the time of a put" : "busy";
@@ -91,13 +93,20 @@ void print_verdict(std::ostream& out, const RunReport& report) {
                      measure, verdict.next.empty() ? "nothing" : verdict.next, percent_text(verdict.next_share_ppm));
 }
 
+std::string ns_text(detail::uint128 ps) {
+  const auto whole_ns = static_cast<std::uint64_t>(ps / 1000);
+  const std::string fraction = to_ns_string(Time::from_ps(static_cast<std::int64_t>(ps % 1000)));  // "0.123"
+  return std::to_string(whole_ns) + fraction.substr(1);
+}
+
 /// Sums of the cores' statistics by name: what waiting cost.
 void print_cores(std::ostream& out, const RunReport& report) {
   std::uint64_t polls = 0;
   std::uint64_t wakeups = 0;
   std::uint64_t interrupts = 0;
-  Time burned;
-  Time asleep;
+  // Of all cores together: more than a Time holds.
+  detail::uint128 burned_ps = 0;
+  detail::uint128 asleep_ps = 0;
   for (const StatsRegistry::Entry& entry : report.stats->entries()) {
     if (entry.unit_path.find(".core") == std::string::npos) continue;
     if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) {
@@ -105,12 +114,12 @@ void print_cores(std::ostream& out, const RunReport& report) {
       if (entry.name == "wakeups") wakeups += counter->value();
       if (entry.name == "interrupts") interrupts += counter->value();
     } else if (const auto* time = dynamic_cast<const TimeSum*>(entry.stat)) {
-      if (entry.name == "burned_ns") burned += time->value();
-      if (entry.name == "asleep_ns") asleep += time->value();
+      if (entry.name == "burned_ns") burned_ps += static_cast<std::uint64_t>(time->value().ps());
+      if (entry.name == "asleep_ns") asleep_ps += static_cast<std::uint64_t>(time->value().ps());
     }
   }
   out << fmt::format("Cores: {} polls, {} wake-ups, {} interrupts; {} ns burned waiting, {} ns asleep\n", polls,
-                     wakeups, interrupts, to_ns_string(burned), to_ns_string(asleep));
+                     wakeups, interrupts, ns_text(burned_ps), ns_text(asleep_ps));
 }
 
 }  // namespace

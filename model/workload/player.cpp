@@ -84,13 +84,40 @@ class Barrier {
   sc_core::sc_event release_;
 };
 
+/// Stops all programs for good, in the middle of whatever they do.
+class Brake {
+ public:
+  Brake() : never_("stopped") {}
+
+  void check(Core& core) {
+    if (!asked || !asked()) return;
+    stop(core);
+  }
+  void fail(Core& core, Error error) {
+    if (!mistake) mistake = std::move(error);
+    stop(core);
+  }
+
+  std::function<bool()> asked;
+  std::optional<Error> mistake;
+
+ private:
+  [[noreturn]] void stop(Core& core) {
+    sc_core::sc_pause();
+    for (;;) core.block_on(never_);
+  }
+
+  sc_core::sc_event never_;  ///< nobody notifies it
+};
+
 namespace {
 
 /// One rank at work.
 class RankPlayer {
  public:
   RankPlayer(RankId rank, const Trace& trace, const WorkloadConfig& config, std::uint32_t history,
-             const std::vector<RankHome>& homes, const std::vector<PlayerObserver*>& observers, Barrier& barrier)
+             const std::vector<RankHome>& homes, const std::vector<PlayerObserver*>& observers, Barrier& barrier,
+             Brake& brake)
       : rank_(rank),
         trace_(trace),
         with_bytes_(config.payload.get() == PayloadMode::bytes),
@@ -99,11 +126,13 @@ class RankPlayer {
         home_(homes[rank.index()]),
         driver_(*home_.driver),
         observers_(observers),
-        barrier_(barrier) {}
+        barrier_(barrier),
+        brake_(brake) {}
 
   void run() {
     const auto cursor = trace_.cursor(rank_);
     while (const Operation* operation = cursor->next()) {
+      brake_.check(driver_.core());
       execute(*operation);
       tell([&](PlayerObserver& observer) { observer.operation_done(rank_); });
     }
@@ -156,7 +185,7 @@ class RankPlayer {
       case OperationKind::close_window:
         return window_call(operation);
       case OperationKind::compute:
-        return driver_.core().compute(operation.duration);
+        return compute(operation);
       case OperationKind::barrier:
         return meet();
       case OperationKind::mark_begin:
@@ -170,6 +199,16 @@ class RankPlayer {
   void call_row(const Operation& operation, const NameRef* window, Status status, const std::string& value) {
     tell(
         [&](PlayerObserver& observer) { observer.call_returned(rank_, operation.kind, window, status, value, now()); });
+  }
+
+  void compute(const Operation& operation) {
+    const Time left = std::max(Time::zero(), kLongestRun - now());
+    driver_.core().compute(std::min(operation.duration, left));
+    if (operation.duration <= left) return;
+    brake_.fail(driver_.core(),
+                Error{trace_.position(operation),
+                      "simulated time passes " + to_string(kLongestRun) + " here, the longest that a run may last",
+                      "expected shorter times or fewer passes"});
   }
 
   void init_window(const Operation& operation) {
@@ -365,7 +404,13 @@ class RankPlayer {
   void fill(VirtualAddress head, std::uint64_t size, std::uint64_t seed) {
     AddressSpace& space = driver_.space();
     const std::uint64_t page = space.page_bytes();
+    constexpr std::uint64_t kBytesBetweenChecks = 1024 * 1024;
+    std::uint64_t next_check = kBytesBetweenChecks;
     for (std::uint64_t done = 0; done < size;) {
+      if (done >= next_check) {
+        brake_.check(driver_.core());
+        next_check += kBytesBetweenChecks;
+      }
       const VirtualAddress at{head.value() + done};
       const bool whole_page = at.value() % page == 0 && size - done >= page;
       if (const std::uint8_t* bytes = whole_page ? pattern_run(seed, done, page) : nullptr) {
@@ -433,6 +478,7 @@ class RankPlayer {
   Driver& driver_;
   const std::vector<PlayerObserver*>& observers_;
   Barrier& barrier_;
+  Brake& brake_;
 
   NameMap<Window> windows_;
   NameMap<BufferName> names_;
@@ -454,6 +500,7 @@ struct Player::Impl {
   std::vector<RankHome> homes;
   std::vector<PlayerObserver*> observers;
   Barrier barrier;
+  Brake brake;
   std::vector<std::unique_ptr<RankPlayer>> ranks;
 
   Impl(const Trace& the_trace, const WorkloadConfig& config, std::uint32_t history, std::vector<RankHome> the_homes,
@@ -464,7 +511,8 @@ struct Player::Impl {
         barrier(static_cast<std::uint32_t>(homes.size())) {
     ranks.reserve(homes.size());
     for (std::uint32_t rank = 0; rank < homes.size(); ++rank) {
-      ranks.push_back(std::make_unique<RankPlayer>(RankId{rank}, trace, config, history, homes, observers, barrier));
+      ranks.push_back(
+          std::make_unique<RankPlayer>(RankId{rank}, trace, config, history, homes, observers, barrier, brake));
     }
   }
 };
@@ -476,6 +524,10 @@ Player::Player(const Trace& trace, const WorkloadConfig& config, std::uint32_t h
 Player::~Player() = default;
 
 void Player::play(RankId rank) { impl_->ranks[rank.index()]->run(); }
+
+void Player::on_interruption(std::function<bool()> asked) { impl_->brake.asked = std::move(asked); }
+
+const std::optional<Error>& Player::mistake() const { return impl_->brake.mistake; }
 
 std::uint32_t Player::ranks_finished() const {
   return static_cast<std::uint32_t>(

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/ids.hpp"
 #include "base/outcome.hpp"
 #include "base/units.hpp"
@@ -15,6 +18,9 @@
 #include "workload/trace.hpp"
 
 namespace rvma {
+
+/// No run is longer: beyond, the times of what is under way would leave the range of Time. 100 days.
+inline constexpr Time kLongestRun = Time::from_ps(8'640'000'000'000'000'000);
 
 /// A put or get as the program issued it.
 struct PutIssue {
@@ -92,6 +98,12 @@ class Player {
 
   /// The program of one rank, to run in its core's thread.
   void play(RankId rank);
+
+  /// `asked` is called often, also within operations that simulate nothing for long. Once it says true, programs stand
+  /// still for good and the simulation is paused (sc_pause).
+  void on_interruption(std::function<bool()> asked);
+  /// A mistake that showed only when the trace was played; its program stands still for good, the simulation is paused.
+  const std::optional<Error>& mistake() const;
 
   std::uint32_t ranks_finished() const;
   /// "rank 3 waits for b0.2", one for each rank that has not ended.

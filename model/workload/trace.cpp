@@ -1,6 +1,8 @@
 #include "workload/trace.hpp"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "workload/trace_checker.hpp"
 #include "workload/trace_cursor.hpp"
@@ -10,6 +12,7 @@
 namespace rvma {
 
 struct Trace::Impl {
+  std::string source;
   std::unique_ptr<trace_detail::TextSource> text;
   trace_detail::CheckedTrace checked;
   std::uint64_t operations = 0;
@@ -30,6 +33,7 @@ struct Trace::Impl {
       return nullptr;
     }
     auto impl = std::make_unique<Impl>();
+    impl->source = source;
     impl->text = std::move(*text);
     const std::uint64_t before = errors.count();
     impl->checked = trace_detail::check_trace(*impl->text, source, errors);
@@ -47,9 +51,8 @@ Trace::Trace() = default;
 Trace::~Trace() = default;
 
 std::unique_ptr<Trace> Trace::open(const std::string& path, ErrorList& errors) {
-  std::string resolved;
-  auto text = trace_detail::open_text(path, resolved);
-  std::unique_ptr<Impl> impl = Impl::check(std::move(text), resolved, errors);
+  const std::string source = path == "-" ? "<stdin>" : path;
+  std::unique_ptr<Impl> impl = Impl::check(trace_detail::open_text(path, source), source, errors);
   if (impl == nullptr) return nullptr;
   std::unique_ptr<Trace> trace(new Trace);
   trace->impl_ = std::move(impl);
@@ -74,6 +77,23 @@ std::string Trace::spelling(RankId rank, const NameRef& name) const {
   std::string text = names(rank).at(name.name);
   for (const std::uint64_t pass : name.passes) text += "." + std::to_string(pass);
   return text;
+}
+
+Position Trace::position(const Operation& operation) const {
+  constexpr std::size_t kPiece = 64 * 1024;
+  std::vector<char> piece(kPiece);
+  Position position{impl_->source, 1, 1};
+  for (std::uint64_t at = 0; at < operation.place;) {
+    const std::size_t wanted = std::min<std::uint64_t>(kPiece, operation.place - at);
+    const std::size_t got = impl_->text->read(at, piece.data(), wanted);
+    for (std::size_t i = 0; i < got; ++i) {
+      position.column = piece[i] == '\n' ? 1 : position.column + 1;
+      if (piece[i] == '\n') ++position.line;
+    }
+    if (got < wanted) break;
+    at += got;
+  }
+  return position;
 }
 
 std::unique_ptr<Trace::Cursor> Trace::cursor(RankId rank) const {

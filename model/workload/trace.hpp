@@ -74,6 +74,7 @@ struct Operation {
   WaitHow how = WaitHow::mwait;
   std::uint64_t n = 0;
   Time duration;
+  std::uint64_t place = 0;  ///< of its word in the text, in bytes: see Trace::position()
 };
 
 /// A checked trace. Reading happens twice: open() checks all of it and notes where each rank's blocks lie; cursors then
@@ -97,6 +98,8 @@ class Trace {
   const std::vector<std::string>& names(RankId rank) const;
   /// "w.3.1": the name as results print it.
   std::string spelling(RankId rank, const NameRef& name) const;
+  /// Where the operation stands. Reads the text up to there.
+  Position position(const Operation& operation) const;
   /// Warnings found while checking (a restart block that nothing will run, ...).
   const std::vector<std::string>& warnings() const;
 

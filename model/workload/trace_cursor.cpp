@@ -48,6 +48,7 @@ class PlayedOperation {
     std::swap(spare_operands_, operation.operands);  // keeps memory from line to line
     operation = statement.operation;
     std::swap(spare_operands_, operation.operands);
+    operation.place = line_offset + statement.word.column - 1;
     seed_by_index_ = operation.kind == OperationKind::put && !operation.has_seed;
     // 1. The name that it defines.
     operation.has_name = !statement.defined.text.empty();

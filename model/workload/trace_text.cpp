@@ -118,11 +118,40 @@ Packing packing_of(std::string_view begin) {
   return Packing::none;
 }
 
+/// The spooled text on its way to its file. A line that is too long ends it: what has no line ends may have no end.
+class Spool {
+ public:
+  explicit Spool(int to) : to_(to) {}
+  /// False: could not be written (errno), or too_long().
+  bool write(const char* from, std::size_t length) {
+    const char* const end = from + length;
+    for (const char* at = from; at < end;) {
+      const void* const found = std::memchr(at, '\n', static_cast<std::size_t>(end - at));
+      const char* const line_end = found == nullptr ? end : static_cast<const char*>(found);
+      line_bytes_ += static_cast<std::uint64_t>(line_end - at);
+      if (line_bytes_ > kMaxLineBytes) return false;
+      if (found == nullptr) break;
+      at = line_end + 1;
+      line_bytes_ = 0;
+      ++line_;
+    }
+    return write_all(to_, from, length);
+  }
+  bool too_long() const { return line_bytes_ > kMaxLineBytes; }
+  /// Number of the line under way.
+  std::uint64_t line() const { return line_; }
+
+ private:
+  int to_;
+  std::uint64_t line_ = 1;
+  std::uint64_t line_bytes_ = 0;
+};
+
 /// Takes the packed bytes piece by piece and writes the text to a file.
 class Unpacker {
  public:
   virtual ~Unpacker() = default;
-  /// False: the data is damaged or the text could not be written.
+  /// False: the data is damaged, or the text could not be written.
   virtual bool consume(std::string_view packed) = 0;
   /// Whether the data so far ends where packed data may end.
   virtual bool complete() const = 0;
@@ -130,17 +159,17 @@ class Unpacker {
 
 class Copy final : public Unpacker {
  public:
-  explicit Copy(int to) : to_(to) {}
-  bool consume(std::string_view packed) override { return write_all(to_, packed.data(), packed.size()); }
+  explicit Copy(Spool& to) : to_(to) {}
+  bool consume(std::string_view packed) override { return to_.write(packed.data(), packed.size()); }
   bool complete() const override { return true; }
 
  private:
-  int to_;
+  Spool& to_;
 };
 
 class Gunzip final : public Unpacker {
  public:
-  explicit Gunzip(int to) : to_(to), out_(kChunkBytes) {
+  explicit Gunzip(Spool& to) : to_(to), out_(kChunkBytes) {
     constexpr int kGzipWindowBits = 15 + 16;
     RVMA_ASSERT(inflateInit2(&stream_, kGzipWindowBits) == Z_OK, "zlib has no memory");
   }
@@ -162,7 +191,7 @@ class Gunzip final : public Unpacker {
       stream_.avail_out = static_cast<uInt>(out_.size());
       const int status = inflate(&stream_, Z_NO_FLUSH);
       if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) return false;
-      if (!write_all(to_, out_.data(), out_.size() - stream_.avail_out)) return false;
+      if (!to_.write(out_.data(), out_.size() - stream_.avail_out)) return false;
       ended_ = status == Z_STREAM_END;
       output_full = stream_.avail_out == 0 && !ended_;
     }
@@ -171,7 +200,7 @@ class Gunzip final : public Unpacker {
   bool complete() const override { return ended_; }
 
  private:
-  int to_;
+  Spool& to_;
   std::vector<char> out_;
   z_stream stream_{};
   bool ended_ = false;
@@ -179,7 +208,7 @@ class Gunzip final : public Unpacker {
 
 class Unzstd final : public Unpacker {
  public:
-  explicit Unzstd(int to) : to_(to), out_(ZSTD_DStreamOutSize()), stream_(ZSTD_createDStream()) {
+  explicit Unzstd(Spool& to) : to_(to), out_(ZSTD_DStreamOutSize()), stream_(ZSTD_createDStream()) {
     RVMA_ASSERT(stream_ != nullptr, "libzstd has no memory");
   }
   Unzstd(const Unzstd&) = delete;
@@ -193,7 +222,7 @@ class Unzstd final : public Unpacker {
       ZSTD_outBuffer out{out_.data(), out_.size(), 0};
       const std::size_t left = ZSTD_decompressStream(stream_, &out, &in);
       if (ZSTD_isError(left) != 0) return false;
-      if (!write_all(to_, out_.data(), out.pos)) return false;
+      if (!to_.write(out_.data(), out.pos)) return false;
       ended_ = left == 0;
       output_full = out.pos == out.size && !ended_;
     }
@@ -202,13 +231,13 @@ class Unzstd final : public Unpacker {
   bool complete() const override { return ended_; }
 
  private:
-  int to_;
+  Spool& to_;
   std::vector<char> out_;
   ZSTD_DStream* stream_;
   bool ended_ = false;
 };
 
-std::unique_ptr<Unpacker> make_unpacker(Packing packing, int to) {
+std::unique_ptr<Unpacker> make_unpacker(Packing packing, Spool& to) {
   switch (packing) {
     case Packing::gzip:
       return std::make_unique<Gunzip>(to);
@@ -235,18 +264,29 @@ Result<FileDescriptor> make_spool(const std::string& source) {
   return file;
 }
 
+std::optional<Error> judge_begin(std::string_view begin, const std::string& source);
+
 Result<std::unique_ptr<TextSource>> spool(int from, const std::string& source) {
   // 1. What is it? The first bytes tell.
   std::vector<char> chunk(kChunkBytes);
   ssize_t got = read_all(from, chunk.data(), chunk.size());
   const Packing packing = packing_of({chunk.data(), got > 0 ? static_cast<std::size_t>(got) : 0});
+  if (packing == Packing::none && got > 0) {
+    const std::string_view begin(chunk.data(), std::min(static_cast<std::size_t>(got), kProbeBytes));
+    if (std::optional<Error> error = judge_begin(begin, source)) return std::move(*error);
+  }
   // 2. Unpack all of it into a nameless file.
   auto file = make_spool(source);
   if (!file) return file.error();
-  const std::unique_ptr<Unpacker> unpacker = make_unpacker(packing, file->get());
+  Spool text(file->get());
+  const std::unique_ptr<Unpacker> unpacker = make_unpacker(packing, text);
   for (; got > 0; got = read_all(from, chunk.data(), chunk.size())) {
     errno = 0;
     if (unpacker->consume({chunk.data(), static_cast<std::size_t>(got)})) continue;
+    if (text.too_long()) {
+      return Error{Position{source, text.line(), 1}, "the line is too long",
+                   "expected at most " + std::to_string(kMaxLineBytes) + " bytes"};
+    }
     if (errno != 0)
       return whole_file_error(source, "cannot spool the trace: " + errno_text(errno),
                               "set TMPDIR to a directory with room");
@@ -273,6 +313,11 @@ std::optional<Error> judge_content(const TextSource& text, const std::string& so
   if (text.size() == 0) return whole_file_error(source, "the file is empty", "expected 'rvma-trace 1'");
   if (text.size() <= probe.size() && is_blank_text(begin))
     return whole_file_error(source, "the file holds only blanks", "expected 'rvma-trace 1'");
+  return judge_begin(begin, source);
+}
+
+/// The same, of what can be told from the first bytes.
+std::optional<Error> judge_begin(std::string_view begin, const std::string& source) {
   if (begin.substr(0, 42) == "version https://git-lfs.github.com/spec/v1") {
     return whole_file_error(source, "this is a Git-LFS pointer, not the file itself",
                             "fetch the content first with 'git lfs pull'");
@@ -295,40 +340,30 @@ Result<std::unique_ptr<TextSource>> judged(Result<std::unique_ptr<TextSource>> t
   return text;
 }
 
-std::string resolved_path(const std::string& path) {
-  std::error_code failed;
-  const std::filesystem::path full = std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
-  return failed || full.empty() ? path : full.string();
-}
-
 }  // namespace
 
-Result<std::unique_ptr<TextSource>> open_text(const std::string& path, std::string& resolved) {
-  if (path == "-") {
-    resolved = "<stdin>";
-    return judged(spool(STDIN_FILENO, resolved), resolved);
-  }
+Result<std::unique_ptr<TextSource>> open_text(const std::string& path, const std::string& source) {
+  if (path == "-") return judged(spool(STDIN_FILENO, source), source);
   // 1. The file itself.
-  resolved = resolved_path(path);
   FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file.valid()) {
-    return whole_file_error(resolved, "cannot open the trace: " + errno_text(errno), "expected a readable file");
+    return whole_file_error(source, "cannot open the trace: " + errno_text(errno), "expected a readable file");
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0)
-    return whole_file_error(resolved, "cannot open the trace: " + errno_text(errno), "expected a readable file");
-  if (S_ISDIR(status.st_mode)) return whole_file_error(resolved, "this is a directory", "expected a trace file");
+    return whole_file_error(source, "cannot open the trace: " + errno_text(errno), "expected a readable file");
+  if (S_ISDIR(status.st_mode)) return whole_file_error(source, "this is a directory", "expected a trace file");
   // 2. A pipe cannot be read twice; packed text cannot be read from the middle.
-  if (!S_ISREG(status.st_mode)) return judged(spool(file.get(), resolved), resolved);
+  if (!S_ISREG(status.st_mode)) return judged(spool(file.get(), source), source);
   std::array<char, 4> magic{};
   const ssize_t got = ::pread(file.get(), magic.data(), magic.size(), 0);
   if (got < 0)
-    return whole_file_error(resolved, "cannot read the trace: " + errno_text(errno), "expected a readable file");
+    return whole_file_error(source, "cannot read the trace: " + errno_text(errno), "expected a readable file");
   if (packing_of({magic.data(), static_cast<std::size_t>(got)}) != Packing::none)
-    return judged(spool(file.get(), resolved), resolved);
+    return judged(spool(file.get(), source), source);
   // 3. Plain text is read where it lies.
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  return judged(std::unique_ptr<TextSource>(std::make_unique<FileText>(std::move(file), size)), resolved);
+  return judged(std::unique_ptr<TextSource>(std::make_unique<FileText>(std::move(file), size)), source);
 }
 
 Result<std::unique_ptr<TextSource>> text_in_memory(std::string_view text, const std::string& source) {

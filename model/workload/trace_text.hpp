@@ -24,10 +24,10 @@ class TextSource {
 };
 
 /// Opens a file ("-": standard input). A plain regular file is read in place; what is packed (gzip or zstd, told by
-/// content) or cannot be read twice is spooled, unpacked, into a temporary file that has no name. `resolved` becomes
-/// the name that positions quote. Errors stand at 1:1: cannot be read, a directory, empty, a Git-LFS pointer, packed
-/// data that is cut off or damaged, binary.
-Result<std::unique_ptr<TextSource>> open_text(const std::string& path, std::string& resolved);
+/// content) or cannot be read twice is spooled, unpacked, into a temporary file that has no name. `source` is the name
+/// that positions quote. Errors stand at 1:1: cannot be read, a directory, empty, a Git-LFS pointer, packed data that
+/// is cut off or damaged, binary; a line that is too long ends spooling at its place, since the text may have no end.
+Result<std::unique_ptr<TextSource>> open_text(const std::string& path, const std::string& source);
 Result<std::unique_ptr<TextSource>> text_in_memory(std::string_view text, const std::string& source);
 
 struct Line {

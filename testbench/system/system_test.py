@@ -12,6 +12,7 @@ import pathlib
 import random
 import subprocess
 import tempfile
+import time
 import unittest
 import zlib
 
@@ -291,6 +292,21 @@ class BadInput(SystemTest):
         trace = self.generate("incast", "--ranks", 3, "--count", 1)
         self.expect_error(self.rvma("run", trace, "--set", "fabric.topology=p2p"), "2", "3")
 
+    def test_what_only_a_ring_needs_is_asked_only_of_a_ring(self):
+        trace = self.generate("pingpong", "--iterations", 3)
+        self.assertEqual(self.rvma("run", trace, "--check", "--set", "nic.command.depth=4").status, 0)
+        self.expect_error(self.rvma("run", trace, "--set", "nic.command.depth=4", "--set", "nic.command.mode=ring"),
+                          "nic.command.fetch: 8 is more than nic.command.depth = 4")
+
+    def test_paths_are_printed_as_they_were_given(self):
+        (self.tmp / "sub").mkdir()
+        for name, text in (("bad.trace", "rvma-trace 1\nranks x\n"), ("bad.json", "{\"sed\": 1}")):
+            given = self.tmp / "sub" / ".." / name
+            given.write_text(text)
+            arguments = [given] if name == "bad.trace" else ["-", "--config", given]
+            result = self.rvma("run", *arguments, stdin=b"rvma-trace 1\nranks 1\n")
+            self.assertTrue(result.stderr.startswith(f"{given}:"), result.stderr)
+
     def test_forms_of_traces(self):
         text = PUT_ONCE.format(size=64).encode()
         forms = {"lf": text, "crlf": text.replace(b"\n", b"\r\n"), "no-newline": text.rstrip(b"\n"),
@@ -306,6 +322,7 @@ class BadInput(SystemTest):
                 trace = self.tmp / "cut"
                 trace.write_bytes(forms[name][: len(forms[name]) // 2])
                 self.expect_error(self.rvma("run", trace), ":1:1: error:")
+        self.expect_error(self.rvma("run", "/dev/zero", timeout=20), "/dev/zero:1:1: error:")
         trace = self.tmp / "bz"
         trace.write_bytes(bz2.compress(text))
         self.expect_error(self.rvma("run", trace), ":1:1: error:")
@@ -758,6 +775,96 @@ class Ends(SystemTest):
         self.assertTrue(result.stats()["run"]["partial"])
         self.assertLessEqual(result.stats()["sim"]["time_ns"], 1000)
         self.assertIn("PARTIAL", result.stdout)
+
+    def test_a_limit_is_simulated_to_its_end(self):
+        text = PUT_ONCE.format(size="4KiB")
+        over = self.run_text(text).stats()["sim"]["time_ns"]
+        for limit in (1, 700, 1500, over - 1):
+            with self.subTest(limit=limit):
+                result = self.run_text(text, "--limit", f"{limit}ns", status=1)
+                self.assertEqual(result.stats()["sim"]["time_ns"], limit)
+                self.assertNotIn("no operation was executed", result.stderr)
+
+    def test_a_run_of_more_than_a_hundred_days_ends_at_the_place_that_asks_for_it(self):
+        text = "rvma-trace 1\nranks 2\nrank 0\nrepeat 100\n  compute 1000000s\nend\nrank 1\nbarrier\n"
+        result = self.run_text(text, status=1)
+        self.assertRegex(result.stderr, r"t1\.trace:5:3: error: simulated time passes 8640000s here")
+        self.assertTrue(result.stats()["run"]["partial"])
+        self.assertIn("limit reached", self.run_text(text, "--limit", "5us", status=1).stderr)
+        # Two ranks that wait for a hundred days each: the sum of their waiting is beyond what a time holds.
+        text = """rvma-trace 1
+ranks 3
+rank 0
+  compute 8000000s
+  barrier
+rank 1
+  init_window w mailbox=1 threshold=8
+  post_buffer w as=b size=8
+  wait b
+rank 2
+  init_window w mailbox=1 threshold=8
+  post_buffer w as=b size=8
+  wait b
+"""
+        result = self.run_text(text, status=1)
+        self.assertIn("rank 2 waits for b", result.stderr)
+
+    HUGE = "rvma-trace 1\nranks 2\nrank 0\nput rank=1 mailbox=1 size=16GiB as=p\nwait p\n"
+
+    def test_a_put_that_memory_does_not_hold_is_a_named_limit(self):
+        result = self.run_text(self.HUGE, "--memory-limit", "150MB", status=1)
+        self.assertIn("--memory-limit reached (150MB)", result.stderr)
+        self.assertTrue(result.stats()["run"]["partial"])
+        self.assertLess(result.stats()["sim"]["peak_rss_bytes"], 1_000_000_000)
+
+    def test_an_operation_that_takes_long_can_be_interrupted(self):
+        result = self.run_text(self.HUGE, "--wall-limit", "500ms", "--memory-limit", "8GiB", status=1)
+        self.assertIn("--wall-limit reached", result.stderr)
+        trace = self.tmp / "huge.trace"
+        trace.write_text(self.HUGE)
+        process = subprocess.Popen([RVMA, "run", str(trace), "--quiet", "--memory-limit", "8GiB"], stderr=subprocess.PIPE)
+        time.sleep(0.7)
+        process.terminate()
+        self.assertIn(b"stopped by a signal", process.communicate(timeout=20)[1])
+        self.assertEqual(process.returncode, 1)
+        # Operations that take no simulated time, too.
+        endless = "rvma-trace 1\nranks 1\nrank 0\nrepeat 1000000000000\nmark begin\nmark end\nend\n"
+        self.assertIn("--wall-limit reached", self.run_text(endless, "--wall-limit", "300ms", status=1).stderr)
+
+    def test_large_buffers_are_checked_piece_by_piece(self):
+        size = 3 * (1 << 20) + 5
+        text = PUT_ONCE.format(size=size)
+        result = self.run_text(text)
+        self.assertEqual(result.rows("completions.csv")[0]["crc32"], crc(payload(0, size)))
+        self.assertEqual(result.stats()["check"]["bytes"], size)
+
+    def test_without_check_nothing_is_said_to_have_passed(self):
+        check = self.run_text(PUT_ONCE.format(size="64"), check=False).stats()["check"]
+        self.assertEqual((check["enabled"], check["passed"]), (False, None))
+        self.assertEqual(self.run_text(PUT_ONCE.format(size="64")).stats()["check"]["passed"], True)
+
+    def test_the_run_ends_when_its_last_write_is_visible(self):
+        """Nobody waits: words become visible after the last event, and the run lasts until then, watched or not."""
+        text = PUT_ONCE.format(size="64").replace("  wait b\n", "").replace("  wait p\n", "")
+        result = self.run_text(text, "--set", "host.pcie.write_latency=50us")
+        row = result.rows("completions.csv")[0]
+        self.assertGreaterEqual(result.stats()["sim"]["time_ns"], float(row["time_ns"]))
+        self.assertGreater(float(row["time_ns"]), 50_000)
+        self.assertEqual(row["seen_ns"], "")
+        self.assertEqual(result.stats()["check"]["completions"], 1)
+        trace = self.tmp / "drain.trace"
+        trace.write_text(text)
+        unwatched = self.rvma("run", trace, "--set", "host.pcie.write_latency=50us")
+        self.assertIn(f"Simulated {result.stats()['sim']['time_ns']} ns", unwatched.stdout)
+        # A refused put's own word, which no result depends on.
+        text = "rvma-trace 1\nranks 2\nrank 0\nput rank=1 mailbox=1 size=64\n"
+        result = self.run_text(text, "--set", "host.pcie.write_latency=50us")
+        put = result.rows("puts.csv")[0]
+        self.assertGreaterEqual(result.stats()["sim"]["time_ns"], float(put["ack_ns"]) + 50_000)
+
+    def test_what_delivered_nothing_is_not_said_to_have_run_nothing(self):
+        result = self.run_text("rvma-trace 1\nranks 2\nrank 0\nput rank=1 mailbox=1 size=64 as=p\nwait p\n")
+        self.assertIn("Limited by: nothing, since no message was delivered", result.stdout)
 
     def test_a_limit_that_is_not_reached_changes_nothing(self):
         one = self.run_text(PUT_ONCE.format(size="4KiB"))

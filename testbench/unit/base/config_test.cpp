@@ -256,9 +256,9 @@ TEST(ConfigLoad, Files) {
   EXPECT_EQ(load_file(root, full + "/good.json"), "");
   EXPECT_EQ(root.seed, 77U);
   EXPECT_EQ(load_file(root, full + "/x/../bad.json"),
-            full + "/bad.json:2:1: error: unknown key 'sed'; did you mean 'seed'?\n");
+            full + "/x/../bad.json:2:1: error: unknown key 'sed'; did you mean 'seed'?\n");
   EXPECT_EQ(load_file(root, full + "/./none.json"),
-            full + "/none.json:1:1: error: the file cannot be read: No such file or directory\n");
+            full + "/./none.json:1:1: error: the file cannot be read: No such file or directory\n");
   EXPECT_EQ(load_file(root, full), full + ":1:1: error: is a directory; expected a configuration file\n");
   EXPECT_EQ(load_file(root, "/dev/zero"),
             "/dev/zero:1:1: error: the file is too large for a configuration; expected at most 16MiB\n");

@@ -24,7 +24,8 @@ struct EveryStats {
 
 class FinishedRun {
  public:
-  explicit FinishedRun(std::uint64_t seed) : random_(seed) {
+  /// Every epoch takes `more` than random times.
+  explicit FinishedRun(std::uint64_t seed, Time more = Time::zero()) : random_(seed) {
     ErrorList errors;
     trace_ = Trace::from_text("rvma-trace 1\nranks 2\n", "test", errors);
     recorder_ = std::make_unique<RunRecorder>(*trace_, registry_, RunRecorder::Files{}, RunRecorder::ReadBuffer{},
@@ -38,7 +39,7 @@ class FinishedRun {
       Time at = nic.now();
       for (Time& left : nic.left) left = at += Time::from_ps(static_cast<std::int64_t>(random_.below(1'000'000)));
       nic.claim_placed(put, buffer, 0, static_cast<std::uint32_t>(put.size));
-      nic.wait(at - nic.now());
+      nic.wait(at - nic.now() + more);
       nic.count(put, buffer);
       nic.end(put);
       nic.complete(buffer, epoch, put.size);

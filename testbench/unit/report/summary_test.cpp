@@ -71,6 +71,14 @@ TEST(Summary, NamesTheBottleneckAndTheNext) {
   EXPECT_THAT(lines_of(run.report), testing::Contains("Limited by: nothing ran"));
 }
 
+TEST(Summary, LatencyColumnsStayApart) {
+  FinishedRun run(2, Time::from_ns(123'456'789'000));
+  for (const std::string& line : lines_of(run.report)) {
+    if (line.find("put to completion") == std::string::npos) continue;
+    EXPECT_TRUE(std::regex_match(line, std::regex(R"(  put to completion +\d+( +\d+(\.\d{1,3})?){6})"))) << line;
+  }
+}
+
 TEST(Summary, OneUnitOfEachKindStandsForAll) {
   FinishedRun run(2);
   std::size_t parsers = 0;

@@ -520,11 +520,46 @@ TEST_F(TraceFile, TruncatedOrDamaged) {
   expect_refused(path, "empty", path);
 }
 
-TEST_F(TraceFile, UnreadableIsNamedByItsResolvedPath) {
-  expect_refused(directory_ + "/./sub/../missing.trace", "No such file", directory_ + "/missing.trace");
+TEST_F(TraceFile, UnreadableIsNamedAsItWasGiven) {
+  const std::string missing = directory_ + "/./sub/../missing.trace";
+  expect_refused(missing, "No such file", missing);
   expect_refused(directory_, "directory", directory_);
   const std::string path = write("empty.trace", "");
   expect_refused(path, "empty", path);
+}
+
+TEST_F(TraceFile, WhatHasNoEndIsRefused) {
+  expect_refused("/dev/zero", "binary", "/dev/zero");
+  expect_refused("/dev/urandom", "binary", "/dev/urandom");
+}
+
+TEST_F(TraceFile, ALineWithoutAnEndEndsTheSpooling) {
+  // Packed: 64 MiB of one line, which nothing should have to unpack to its end.
+  const std::string endless = "rvma-trace 1\n" + std::string(64UL * 1024 * 1024, 'a');
+  for (const std::string& bytes : {gzip(endless), zstd(endless)}) {
+    ErrorList errors;
+    EXPECT_EQ(Trace::open(write("endless", bytes), errors), nullptr);
+    ASSERT_EQ(errors.count(), 1U);
+    EXPECT_EQ(errors.shown()[0].position.line, 2U);
+    EXPECT_EQ(errors.shown()[0].what, "the line is too long");
+  }
+}
+
+TEST_F(TraceFile, AnOperationKnowsItsPlace) {
+  const std::string text = "rvma-trace 1\nranks 1\n# first\nrank 0\n  repeat 2\n\tcompute 1ns\n  end\ncompute 2ns";
+  for (const std::string& bytes : {text, gzip(text)}) {
+    ErrorList errors;
+    const auto trace = Trace::open(write("placed", bytes), errors);
+    ASSERT_NE(trace, nullptr);
+    const auto cursor = trace->cursor(RankId{0});
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> places;
+    while (const Operation* operation = cursor->next()) {
+      const Position position = trace->position(*operation);
+      places.emplace_back(position.line, position.column);
+    }
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>> expected{{6, 2}, {6, 2}, {8, 1}};
+    EXPECT_EQ(places, expected);
+  }
 }
 
 TEST_F(TraceFile, StandardInputIsSpooledPlainOrPacked) {
