@@ -92,19 +92,21 @@ void Stimulus::run(std::uint64_t operations) {
         break;
     }
     if (random_.below(8) == 0 && !failed()) {
-      checker_.settle();
-      checker_.compare_contents();
+      compare_contents();
     }
   }
-  if (!failed()) {
-    checker_.settle();
-    checker_.compare_contents();
-  }
+  if (!failed()) compare_contents();
+}
+
+void Stimulus::compare_contents() {
+  settle();
+  if (!failed()) checker_.compare_contents();
 }
 
 void Stimulus::fill(std::uint64_t commands) {
   Traffic traffic = any_traffic();
   traffic.lookups = 1024;
+  traffic.commands = 1024;
   full_answers_ = 0;
   for (std::uint64_t i = 0; i < commands && full_answers_ < 4 && !failed(); ++i) {
     give(1, traffic, &Stimulus::next_insert);
@@ -127,7 +129,8 @@ void Stimulus::faults(std::uint64_t commands) {
   const std::uint32_t places = shape.capacity() + shape.stash;
   const std::uint32_t bits = shape.protection == EntryProtection::parity ? 98 : 97;
   for (std::uint64_t given = 0; given < commands && !failed();) {
-    checker_.settle();
+    settle();
+    if (failed()) return;
     const std::uint64_t flips = 1 + random_.below(std::max<std::uint64_t>(4, places / 64));
     for (std::uint64_t i = 0; i < flips; ++i) {
       const TableCopy copy = random_.below(2) == 0 ? TableCopy::a : TableCopy::b;
@@ -193,12 +196,20 @@ void Stimulus::give(std::uint64_t commands, const Traffic& traffic, NextCommand 
 }
 
 void Stimulus::run_command(const TableCommand& command) {
-  // What runs and waits comes first; then this one, with lookups all the way to its answer.
+  finish_commands();
+  waiting_ = command;
+  finish_commands();
+}
+
+void Stimulus::finish_commands() {
   Traffic traffic;
   traffic.commands = 0;
   while ((waiting_ || running_) && !failed()) cycle(traffic, nullptr);
-  waiting_ = command;
-  while ((waiting_ || running_) && !failed()) cycle(traffic, nullptr);
+}
+
+void Stimulus::settle() {
+  finish_commands();
+  if (!failed()) checker_.settle();
 }
 
 void Stimulus::cycle(const Traffic& traffic, NextCommand next) {
