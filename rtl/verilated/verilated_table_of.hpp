@@ -90,7 +90,11 @@ class VerilatedTableOf final : public VerilatedTable {
   }
   ~VerilatedTableOf() override {
     close_waves();
+    // Verilator 5.006 takes a model's scopes out of the thread's current context, whichever model ran last.
+    Verilated::threadContextp(&context_);
     model_->final();
+    model_.reset();
+    Verilated::threadContextp(Verilated::defaultContextp());
   }
 
   const TableShape& shape() const override { return shape_; }

@@ -1,6 +1,7 @@
 #include "stimulus.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace rvma::cosim {
@@ -59,41 +60,28 @@ Stimulus::Stimulus(LockStep& checker, KeyPattern pattern, std::uint64_t seed)
       capacity_(checker.shape().capacity()) {}
 
 void Stimulus::run(std::uint64_t operations) {
-  // First what a user does: fill, then live at a high load.
-  const std::uint64_t turn = std::max<std::uint64_t>(200, capacity_ / 4);
+  const std::uint64_t turn = std::max<std::uint64_t>(200, capacity_ / 16);
+  const std::vector<std::function<void()>> phases = {
+      [&] { fill(turn); },   [&] { fill(turn); },   [&] { churn(turn); },       [&] { churn(turn); },
+      [&] { storm(turn); },  [&] { mixed(turn); },  [&] { mixed(turn); },       [&] { faults(turn); },
+      [&] { faults(turn); }, [&] { faults(turn); }, [&] { compare_contents(); }};
+  // First what a user does: fill, then live at a high load. Each round ends with what empties the table.
   fill(2 * capacity_);
-  while (checker_.seen().operations() < operations && !failed()) {
-    switch (random_.below(12)) {
+  for (std::uint64_t round = 0; checker_.seen().operations() < operations && !failed(); ++round) {
+    for (std::size_t i = 0; i < phases.size() && !failed(); ++i) phases[random_.below(phases.size())]();
+    if (failed()) break;
+    switch (round % 3) {
       case 0:
+        reset();
+        break;
       case 1:
-        fill(turn);
-        break;
-      case 2:
-      case 3:
-        churn(turn);
-        break;
-      case 4:
-        storm(turn);
-        break;
-      case 5:
-      case 6:
-        mixed(turn);
-        break;
-      case 7:
-      case 8:
-      case 9:
-        faults(turn);
-        break;
-      case 10:
-        if (random_.below(3) == 0) drain();
+        reseed();
         break;
       default:
-        random_.below(2) == 0 ? reseed() : reset();
+        drain();
         break;
     }
-    if (random_.below(8) == 0 && !failed()) {
-      compare_contents();
-    }
+    if (!failed() && random_.below(2) == 0) fill(2 * capacity_);
   }
   if (!failed()) compare_contents();
 }
