@@ -313,7 +313,7 @@ module rvma_table_command #(
 
   function [BankBits-1:0] bank_after;
     input [BankBits-1:0] bank;
-    bank_after = bank == LastBank ? {BankBits{1'b0}} : bank + {{BankBits - 1{1'b0}}, 1'b1};
+    bank_after = bank == LastBank ? {BankBits{1'b0}} : bank + 1'b1;
   endfunction
 
   // Candidate number `start` as bank and slot, without the bank in hand.

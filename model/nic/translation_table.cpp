@@ -640,9 +640,7 @@ void TranslationTable::store(std::uint32_t place, const Entry& entry) {
     stash_valid_ = stash_valid_ - (words_[place].valid ? 1U : 0U) + (entry.valid ? 1U : 0U);
   }
   words_[place] = entry;
-  if (flips_.empty()) return;
-  flips_.erase(std::remove_if(flips_.begin(), flips_.end(), [place](const Flip& flip) { return flip.place == place; }),
-               flips_.end());
+  if (!flips_.empty()) flips_.erase(place);
 }
 
 // ------------------------------------------------------------------------------------------------------------- words
@@ -654,16 +652,17 @@ TranslationTable::Word TranslationTable::word(TableCopy copy, std::uint32_t plac
 
 TranslationTable::Word TranslationTable::flipped_word(TableCopy copy, std::uint32_t place) const {
   Word result{words_[place], false};
-  for (const Flip& flip : flips_) {
-    const bool in_copy = flip.copy == copy || place >= shape_.capacity();
-    if (flip.place != place || !in_copy) continue;
-    // The field of each bit, as the entry word lays them out.
-    result.entry.mailbox ^= flip.mailbox;
-    result.entry.pid = static_cast<std::uint16_t>(result.entry.pid ^ flip.rest);
-    result.entry.value = static_cast<std::uint16_t>(result.entry.value ^ (flip.rest >> 16U));
-    if (((flip.rest >> (kValidBit - kRestShift)) & 1U) != 0) result.entry.valid = !result.entry.valid;
-    if (shape_.protection == EntryProtection::parity) result.bad = !result.bad;
-  }
+  const auto found = flips_.find(place);
+  if (found == flips_.end()) return result;
+  // The field of each bit, as the entry word lays them out.
+  const std::size_t index = flips_of(copy, place);
+  const auto& [mailbox, rest] = found->second.bits[index];
+  const auto field = [high = rest](unsigned bit) { return high >> (bit - kRestShift); };
+  result.entry.mailbox ^= mailbox;
+  result.entry.pid = static_cast<std::uint16_t>(result.entry.pid ^ rest);
+  result.entry.value = static_cast<std::uint16_t>(result.entry.value ^ field(kKeyBits));
+  if ((field(kValidBit) & 1U) != 0) result.entry.valid = !result.entry.valid;
+  result.bad = shape_.protection == EntryProtection::parity && found->second.odd[index];
   return result;
 }
 
@@ -672,11 +671,10 @@ void TranslationTable::corrupt(TableCopy copy, std::uint32_t place, std::uint32_
   RVMA_ASSERT(place < words_.size(), "translation table: no such place");
   const std::uint32_t bits = shape_.protection == EntryProtection::parity ? kParityBit + 1 : kParityBit;
   RVMA_ASSERT(bit < bits, "translation table: no such bit");
-  Flip flip;
-  flip.copy = copy;
-  flip.place = place;
-  (bit < kRestShift ? flip.mailbox : flip.rest) = std::uint64_t{1} << (bit % kRestShift);
-  flips_.push_back(flip);
+  Flips& flips = flips_[place];
+  const std::size_t index = flips_of(copy, place);
+  flips.bits[index][bit / 64] ^= std::uint64_t{1} << (bit % 64);
+  flips.odd[index] = !flips.odd[index];
 }
 
 TableWord TranslationTable::stored(TableCopy copy, std::uint32_t place) const {
@@ -691,10 +689,10 @@ TableWord TranslationTable::stored(TableCopy copy, std::uint32_t place) const {
     high |= (folded & 1U) << rest(kParityBit);
   }
   TableWord word{entry.mailbox, high};
-  for (const Flip& flip : flips_) {
-    if (flip.place != place || (flip.copy != copy && place < shape_.capacity())) continue;
-    word[0] ^= flip.mailbox;
-    word[1] ^= flip.rest;
+  const auto found = flips_.find(place);
+  if (found != flips_.end()) {
+    const TableWord& bits = found->second.bits[flips_of(copy, place)];
+    for (std::size_t i = 0; i < word.size(); ++i) word[i] ^= bits[i];
   }
   return word;
 }

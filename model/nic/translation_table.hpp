@@ -77,6 +77,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -260,11 +261,10 @@ class TranslationTable {
     bool occupied() const { return entry.valid && !bad; }
     bool holds(TableKey key) const { return occupied() && entry.key() == key; }
   };
-  struct Flip {
-    TableCopy copy = TableCopy::a;
-    std::uint32_t place = 0;
-    std::uint64_t mailbox = 0;
-    std::uint64_t rest = 0;  ///< bits 64.. of the word
+  /// Bits of a place's word that corrupt() has turned, by copy; of the stash's, those of copy A alone count.
+  struct Flips {
+    std::array<TableWord, 2> bits{};
+    std::array<bool, 2> odd{};
   };
   struct Write {
     std::int64_t cycle = 0;
@@ -295,6 +295,10 @@ class TranslationTable {
 
   Word word(TableCopy copy, std::uint32_t place) const;
   Word flipped_word(TableCopy copy, std::uint32_t place) const;
+  /// Index in Flips of what `copy` holds at `place`.
+  std::size_t flips_of(TableCopy copy, std::uint32_t place) const {
+    return copy == TableCopy::a || place >= shape_.capacity() ? 0 : 1;
+  }
   std::uint32_t bank_place(std::uint32_t bank, std::uint32_t row, std::uint32_t slot) const {
     return (bank * shape_.rows + row) * shape_.slots + slot;
   }
@@ -336,8 +340,8 @@ class TranslationTable {
     TabulationHash::Rows rows{};
   };
   std::array<HashedKey, 64> hashed_{};
-  std::vector<Entry> words_;  ///< banks, then stash; both copies hold this but for `flips_`
-  std::vector<Flip> flips_;
+  std::vector<Entry> words_;                        ///< banks, then stash; both copies hold this but for `flips_`
+  std::unordered_map<std::uint32_t, Flips> flips_;  ///< by place
   std::uint32_t entries_ = 0;
   std::uint32_t stash_valid_ = 0;  ///< valid bits in the stash, flips aside
 

@@ -13,10 +13,7 @@ namespace {
 
 Time half(Time period) { return Time::from_ps(period.ps() / 2); }
 
-TableOutputs clock_table(VerilatedTable& table, const TableInputs& inputs, Time half_period, Time edge) {
-  table.set_wave_times(static_cast<std::uint64_t>((edge - half_period).ps()), static_cast<std::uint64_t>(edge.ps()));
-  return table.step(inputs);
-}
+std::uint64_t ps(Time time) { return static_cast<std::uint64_t>(time.ps()); }
 
 const char* name_of(TableOperation operation) {
   switch (operation) {
@@ -91,7 +88,8 @@ RtlTableCore::RtlTableCore(std::unique_ptr<VerilatedTable> table, Time period)
     : table_(std::move(table)), half_period_(half(period)), outputs_(table_->outputs()) {}
 
 void RtlTableCore::clock(const TableInputs& inputs, Time edge) {
-  clock_table(*table_, inputs, half_period_, edge);
+  table_->set_wave_times(ps(edge - half_period_), ps(edge));
+  table_->step(inputs);
   outputs_ = table_->outputs();
 }
 
@@ -104,31 +102,25 @@ LockstepTableCore::LockstepTableCore(std::unique_ptr<VerilatedTable> table, Time
       half_period_(half(period)),
       waves_path_(std::move(waves_path)),
       differs_(std::move(differs)),
+      steps_(static_cast<std::size_t>(kHistoryCycles)),
       outputs_(table_->outputs()) {
-  latest_.steps.reserve(kWaveCycles);
-  before_.steps.reserve(kWaveCycles);
-  begin_episode();
-}
-
-void LockstepTableCore::begin_episode() {
-  std::swap(before_, latest_);
-  latest_.steps.clear();
-  if (!waves_path_.empty()) latest_.state = table_->save();
+  if (!waves_path_.empty()) last_cycles_.emplace(*table_, kWaveCycles);
 }
 
 void LockstepTableCore::clock(const TableInputs& inputs, Time edge) {
-  if (latest_.steps.size() == kWaveCycles) begin_episode();
   // 1. Both see this cycle's inputs; the outputs of the cycle are compared.
   const TableOutputs reference = twin_.step(inputs);
   if (!has_differed_) {
-    const TableOutputs design = clock_table(*table_, inputs, half_period_, edge);
-    latest_.steps.push_back({inputs, edge, design, reference});
+    if (last_cycles_) last_cycles_->record(inputs, ps(edge - half_period_), ps(edge));
+    table_->set_wave_times(ps(edge - half_period_), ps(edge));
+    const TableOutputs design = table_->step(inputs);
+    steps_[static_cast<std::size_t>(cycle_ % kHistoryCycles)] = {inputs, edge, design, reference};
     OutputComparison compared = compare_outputs(design, reference);
     matched_ += compared.matched;
     if (!compared.differences.empty()) {
       has_differed_ = true;
-      Difference difference{cycle_, edge, std::move(compared.differences), history(), write_waves()};
-      differs_(difference);
+      const bool has_waves = last_cycles_ && last_cycles_->write_waves(waves_path_);
+      differs_({cycle_, edge, std::move(compared.differences), history(), has_waves});
     }
   }
   ++cycle_;
@@ -137,34 +129,14 @@ void LockstepTableCore::clock(const TableInputs& inputs, Time edge) {
 }
 
 std::string LockstepTableCore::history() const {
-  std::vector<const Step*> steps;
-  for (const Episode* episode : {&before_, &latest_}) {
-    for (const Step& step : episode->steps) steps.push_back(&step);
-  }
-  const std::size_t count = std::min(steps.size(), kHistoryCycles);
   std::string text =
       fmt::format("  {:>8} {:>18}  {:<44} {:<34} {}\n", "cycle", "ends at", "inputs", "outputs: Verilog", "C++");
-  for (std::size_t i = steps.size() - count; i < steps.size(); ++i) {
-    const Step& step = *steps[i];
-    const std::int64_t number = cycle_ + 1 - static_cast<std::int64_t>(steps.size() - i);
-    text += fmt::format("  {:>8} {:>18}  {:<44} {:<34} {}\n", number, to_string(step.edge), text_of(step.inputs),
+  for (std::int64_t cycle = std::max<std::int64_t>(0, cycle_ + 1 - kHistoryCycles); cycle <= cycle_; ++cycle) {
+    const Step& step = steps_[static_cast<std::size_t>(cycle % kHistoryCycles)];
+    text += fmt::format("  {:>8} {:>18}  {:<44} {:<34} {}\n", cycle, to_string(step.edge), text_of(step.inputs),
                         text_of(step.design), text_of(step.reference));
   }
   return text;
-}
-
-/// Runs the last cycles again, from the saved state on, with waves.
-bool LockstepTableCore::write_waves() {
-  if (waves_path_.empty()) return false;
-  const std::unique_ptr<VerilatedTable> again = VerilatedTable::make(table_->shape());
-  if (!again) return false;
-  again->load(before_.state.empty() ? latest_.state : before_.state);
-  if (!again->open_waves(waves_path_)) return false;
-  for (const Episode* episode : {&before_, &latest_}) {
-    for (const Step& step : episode->steps) clock_table(*again, step.inputs, half_period_, step.edge);
-  }
-  again->close_waves();
-  return true;
 }
 
 }  // namespace rvma

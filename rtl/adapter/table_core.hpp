@@ -2,15 +2,16 @@
 /// Translation-table cores for the adapter: the Verilog one, and the Verilog one held against its C++ twin.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nic/translation_table.hpp"
 #include "rtl/adapter/core_adapter.hpp"
+#include "rtl/verilated/last_cycles.hpp"
 #include "rtl/verilated/verilated_table.hpp"
 
 namespace rvma {
@@ -37,9 +38,9 @@ class RtlTableCore final : public TableCore {
 class LockstepTableCore final : public TableCore {
  public:
   /// Cycles whose waves a difference comes with: at least so many, or all since reset.
-  static constexpr std::size_t kWaveCycles = 1024;
+  static constexpr std::uint32_t kWaveCycles = 1024;
   /// Cycles in the history of a difference.
-  static constexpr std::size_t kHistoryCycles = 12;
+  static constexpr std::int64_t kHistoryCycles = 12;
 
   struct Difference {
     std::int64_t cycle = 0;            ///< among those in which the core was clocked, from reset
@@ -64,14 +65,7 @@ class LockstepTableCore final : public TableCore {
     TableOutputs design;
     TableOutputs reference;
   };
-  /// The core's state, and what it was given since.
-  struct Episode {
-    std::vector<std::uint8_t> state;
-    std::vector<Step> steps;
-  };
-  void begin_episode();
   std::string history() const;
-  bool write_waves();
 
   std::unique_ptr<VerilatedTable> table_;
   TranslationTable twin_;
@@ -81,8 +75,8 @@ class LockstepTableCore final : public TableCore {
   bool has_differed_ = false;
   std::int64_t cycle_ = 0;
   std::uint64_t matched_ = 0;
-  Episode before_;  ///< the whole episode before the latest one, if there was one
-  Episode latest_;
+  std::vector<Step> steps_;                ///< ring of the last kHistoryCycles; that of cycle c is [c % kHistoryCycles]
+  std::optional<LastCycles> last_cycles_;  ///< if waves are wanted
   TableOutputs outputs_;
 };
 

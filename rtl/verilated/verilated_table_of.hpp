@@ -91,10 +91,11 @@ class VerilatedTableOf final : public VerilatedTable {
   }
   ~VerilatedTableOf() override {
     close_waves();
-    // A model's scopes leave the thread's context, which may be another table's, and gone.
+    // Verilator 5.006 takes a model's scopes out of the thread's current context, whichever model ran last.
     Verilated::threadContextp(&context_);
     model_->final();
     model_.reset();
+    Verilated::threadContextp(Verilated::defaultContextp());
   }
 
   const TableShape& shape() const override { return shape_; }

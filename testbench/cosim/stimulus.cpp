@@ -1,6 +1,7 @@
 #include "stimulus.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace rvma::cosim {
@@ -59,52 +60,41 @@ Stimulus::Stimulus(LockStep& checker, KeyPattern pattern, std::uint64_t seed)
       capacity_(checker.shape().capacity()) {}
 
 void Stimulus::run(std::uint64_t operations) {
-  // First what a user does: fill, then live at a high load.
-  const std::uint64_t turn = std::max<std::uint64_t>(200, capacity_ / 4);
+  const std::uint64_t turn = std::max<std::uint64_t>(200, capacity_ / 16);
+  const std::vector<std::function<void()>> phases = {
+      [&] { fill(turn); },   [&] { fill(turn); },   [&] { churn(turn); },       [&] { churn(turn); },
+      [&] { storm(turn); },  [&] { mixed(turn); },  [&] { mixed(turn); },       [&] { faults(turn); },
+      [&] { faults(turn); }, [&] { faults(turn); }, [&] { compare_contents(); }};
+  // First what a user does: fill, then live at a high load. Each round ends with what empties the table.
   fill(2 * capacity_);
-  while (checker_.seen().operations() < operations && !failed()) {
-    switch (random_.below(12)) {
+  for (std::uint64_t round = 0; checker_.seen().operations() < operations && !failed(); ++round) {
+    for (std::size_t i = 0; i < phases.size() && !failed(); ++i) phases[random_.below(phases.size())]();
+    if (failed()) break;
+    switch (round % 3) {
       case 0:
+        reset();
+        break;
       case 1:
-        fill(turn);
-        break;
-      case 2:
-      case 3:
-        churn(turn);
-        break;
-      case 4:
-        storm(turn);
-        break;
-      case 5:
-      case 6:
-        mixed(turn);
-        break;
-      case 7:
-      case 8:
-      case 9:
-        faults(turn);
-        break;
-      case 10:
-        if (random_.below(3) == 0) drain();
+        reseed();
         break;
       default:
-        random_.below(2) == 0 ? reseed() : reset();
+        drain();
         break;
     }
-    if (random_.below(8) == 0 && !failed()) {
-      checker_.settle();
-      checker_.compare_contents();
-    }
+    if (!failed() && random_.below(2) == 0) fill(2 * capacity_);
   }
-  if (!failed()) {
-    checker_.settle();
-    checker_.compare_contents();
-  }
+  if (!failed()) compare_contents();
+}
+
+void Stimulus::compare_contents() {
+  settle();
+  if (!failed()) checker_.compare_contents();
 }
 
 void Stimulus::fill(std::uint64_t commands) {
   Traffic traffic = any_traffic();
   traffic.lookups = 1024;
+  traffic.commands = 1024;
   full_answers_ = 0;
   for (std::uint64_t i = 0; i < commands && full_answers_ < 4 && !failed(); ++i) {
     give(1, traffic, &Stimulus::next_insert);
@@ -127,7 +117,8 @@ void Stimulus::faults(std::uint64_t commands) {
   const std::uint32_t places = shape.capacity() + shape.stash;
   const std::uint32_t bits = shape.protection == EntryProtection::parity ? 98 : 97;
   for (std::uint64_t given = 0; given < commands && !failed();) {
-    checker_.settle();
+    settle();
+    if (failed()) return;
     const std::uint64_t flips = 1 + random_.below(std::max<std::uint64_t>(4, places / 64));
     for (std::uint64_t i = 0; i < flips; ++i) {
       const TableCopy copy = random_.below(2) == 0 ? TableCopy::a : TableCopy::b;
@@ -193,12 +184,20 @@ void Stimulus::give(std::uint64_t commands, const Traffic& traffic, NextCommand 
 }
 
 void Stimulus::run_command(const TableCommand& command) {
-  // What runs and waits comes first; then this one, with lookups all the way to its answer.
+  finish_commands();
+  waiting_ = command;
+  finish_commands();
+}
+
+void Stimulus::finish_commands() {
   Traffic traffic;
   traffic.commands = 0;
   while ((waiting_ || running_) && !failed()) cycle(traffic, nullptr);
-  waiting_ = command;
-  while ((waiting_ || running_) && !failed()) cycle(traffic, nullptr);
+}
+
+void Stimulus::settle() {
+  finish_commands();
+  if (!failed()) checker_.settle();
 }
 
 void Stimulus::cycle(const Traffic& traffic, NextCommand next) {

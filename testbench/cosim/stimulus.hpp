@@ -60,7 +60,11 @@ class Stimulus {
 
   void give(std::uint64_t commands, const Traffic& traffic, NextCommand next);
   void cycle(const Traffic& traffic, NextCommand next);
+  /// Gives the command after those that run and wait, with a lookup in every cycle to its answer.
   void run_command(const TableCommand& command);
+  void finish_commands();
+  void settle();
+  void compare_contents();
   void on_answer(const TableAnswer& answer);
   Traffic any_traffic();
 
