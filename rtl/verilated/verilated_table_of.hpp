@@ -161,9 +161,15 @@ class VerilatedTableOf final : public VerilatedTable {
   TableWord stored(TableCopy copy, std::uint32_t place) const override {
     const auto [words, first] = locate(copy, place);
     TableWord word{};
-    for (unsigned bit = 0; bit < word_bits(); ++bit) {
+    // 32 bits at a time; a word need not begin at a unit of Verilator's.
+    for (unsigned bit = 0; bit < word_bits(); bit += 32) {
+      const unsigned bits = std::min(word_bits() - bit, 32U);
       const std::size_t at = first + bit;
-      word[bit / 64] |= std::uint64_t{(words[at / 32] >> (at % 32)) & 1U} << (bit % 64);
+      const unsigned shift = at % 32;
+      std::uint64_t piece = words[at / 32] >> shift;
+      if (shift + bits > 32) piece |= std::uint64_t{words[at / 32 + 1]} << (32 - shift);
+      piece &= (std::uint64_t{1} << bits) - 1;
+      word[bit / 64] |= piece << (bit % 64);
     }
     return word;
   }
