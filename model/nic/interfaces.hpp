@@ -60,8 +60,8 @@ struct TableCommand {
 };
 struct TableAnswer {
   TableStatus status = TableStatus::ok;
-  SlotId slot;  ///< find
-  Cycles used;  ///< cycles from acceptance to answer
+  SlotId slot;              ///< find
+  Cycles used;              ///< cycles from acceptance to answer
   std::uint32_t kicks = 0;  ///< entries moved by an insertion that succeeded
   bool in_stash = false;    ///< what insert, erase or update has written stands in the stash
 };
