@@ -4,8 +4,9 @@ A line (or branch) counts as run if it ran in any instance of any shape; a bit c
 that cannot toggle are listed with their reasons in the exceptions file, one a line:
 
     MODULE SIGNAL REASON        (SIGNAL is a regular expression over NAME or NAME[BIT])
+    MODULE line:TEXT REASON     (TEXT is a regular expression over the source line without its blanks)
 
-Fails if a line is left out, if a bit is that has no exception, or if an exception is not needed.
+Fails if a line never runs or a bit never toggles without an exception, or if an exception is not needed.
 """
 
 import argparse
@@ -25,8 +26,13 @@ def points(path):
             fields = dict(part.split("\x02", 1) for part in body.split("\x01") if "\x02" in part)
             kind, module = fields["page"].split("/", 1)
             # A module with parameters is named module__Parameters.
-            yield (kind.replace("v_", ""), module.split("__")[0], os.path.basename(fields["f"]), int(fields["l"]),
-                   int(fields["n"]), fields["o"], int(count))
+            yield (kind.replace("v_", ""), module.split("__")[0], fields["f"], int(fields["l"]), int(fields["n"]),
+                   fields["o"], int(count))
+
+
+def source_line(file, number):
+    with open(file, encoding="utf-8") as source:
+        return "".join(source.read().splitlines()[number - 1].split())
 
 
 def main():
@@ -49,29 +55,29 @@ def main():
 
     total = collections.Counter()
     missed = collections.Counter()
-    excused = 0
+    excused = collections.Counter()
     failures = []
     for point, count in sorted(counts.items()):
         kind, module, file, line, _, what = point
         total[kind] += 1
         if count != 0:
             continue
-        fitting = [e for e in exceptions if e["module"] == module and e["signal"].fullmatch(what)]
-        if kind == "toggle" and fitting:
-            excused += 1
+        text = what if kind == "toggle" else "line:" + source_line(file, line)
+        fitting = [e for e in exceptions if e["module"] == module and e["signal"].fullmatch(text)]
+        if fitting:
+            excused[kind] += 1
             for exception in fitting:
                 exception["used"] += 1
             continue
         missed[kind] += 1
-        failures.append(f"{file}:{line}: {kind} {module} {what}: never")
+        failures.append(f"{os.path.basename(file)}:{line}: {kind} {module} {what}: never")
     for exception in exceptions:
         if exception["used"] == 0:
             failures.append(f"{arguments.exceptions}:{exception['line']}: exception is not needed")
 
     for kind in sorted(total):
-        covered = total[kind] - missed[kind] - (excused if kind == "toggle" else 0)
-        note = f", {excused} excepted" if kind == "toggle" else ""
-        print(f"{kind}: {covered} of {total[kind]} ({100.0 * covered / total[kind]:.2f} %){note}")
+        covered = total[kind] - missed[kind] - excused[kind]
+        print(f"{kind}: {covered} of {total[kind]} ({100.0 * covered / total[kind]:.2f} %), {excused[kind]} excepted")
     for failure in failures:
         print(failure)
     if "line" not in total or "toggle" not in total:
