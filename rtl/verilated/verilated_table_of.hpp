@@ -4,10 +4,11 @@
 
 #include <verilated.h>
 #include <verilated_fst_c.h>
-#include <verilated_save.h>
 #include <verilated_syms.h>
 #if VM_COVERAGE
 #include <verilated_cov.h>
+#else
+#include <verilated_save.h>
 #endif
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 
 namespace rvma {
 
+#if !VM_COVERAGE  // Verilator 5.006 builds either saving or coverage in
 /// Verilator's serializer into memory.
 class StateWriter : public VerilatedSerialize {
  public:
@@ -72,6 +74,8 @@ class StateReader : public VerilatedDeserialize {
   const std::vector<std::uint8_t>& bytes_;
   std::size_t next_ = 0;
 };
+
+#endif
 
 template <class Model>
 class VerilatedTableOf final : public VerilatedTable {
@@ -147,6 +151,12 @@ class VerilatedTableOf final : public VerilatedTable {
     waves_.reset();
   }
 
+#if VM_COVERAGE
+  std::vector<std::uint8_t> save() override { return {}; }
+  void load(const std::vector<std::uint8_t>& /*state*/) override {
+    RVMA_ASSERT(false, "verilated table: built for coverage, a state cannot be loaded");
+  }
+#else
   std::vector<std::uint8_t> save() override {
     StateWriter writer;
     writer << *model_;
@@ -157,6 +167,7 @@ class VerilatedTableOf final : public VerilatedTable {
     reader >> *model_;
     reader.finish();
   }
+#endif
 
   TableWord stored(TableCopy copy, std::uint32_t place) const override {
     const auto [words, first] = locate(copy, place);
