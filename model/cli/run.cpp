@@ -404,7 +404,7 @@ class Run {
     report.end = now;
     // A refused post of a program that made no later call: its answer lies in memory.
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
-    recorder_.finish(now);
+    recorder_.finish(now, system_->fabric().losses());
     judge(end, report);
     if (scoreboard_) {
       scoreboard_->finish(now, recorder_.totals(), end == End::starved);

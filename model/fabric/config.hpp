@@ -39,6 +39,13 @@ struct StarConfig {
 };
 
 struct FaultsConfig {
+  Key<Probability> drop{
+      Probability{}, {Probability{}, Probability::from_ppb(1'000'000'000)}, "share of packets lost on their last hop"};
+  Key<Probability> duplicate{
+      Probability{}, {Probability{}, Probability::from_ppb(1'000'000'000)}, "share of packets that arrive twice"};
+  Key<Probability> corrupt{Probability{},
+                           {Probability{}, Probability::from_ppb(1'000'000'000)},
+                           "share of packets whose bits are damaged on their last hop: the CRC finds it"};
   Key<Time> jitter{Time::zero(),
                    {Time::zero(), Time::from_us(10'000'000)},
                    "each packet is delayed by a random 0..jitter more on its last hop"};
@@ -46,7 +53,7 @@ struct FaultsConfig {
       0, {0, 4096}, "the last hop holds up to this many packets of a flow and delivers them in reverse"};
   Key<Time> reverse_hold{
       Time::from_us(2), {Time::from_ns(1), Time::from_us(10'000'000)}, "longest time that it holds the first of them"};
-  BOOST_DESCRIBE_CLASS(FaultsConfig, (), (jitter, reverse, reverse_hold), (), ())
+  BOOST_DESCRIBE_CLASS(FaultsConfig, (), (drop, duplicate, corrupt, jitter, reverse, reverse_hold), (), ())
 };
 
 struct FabricConfig {

@@ -19,10 +19,11 @@ std::uint32_t most_nodes(const FabricConfig& config, std::uint32_t nodes) {
 }
 
 Fabric::Fabric(const sc_core::sc_module_name& name, SimContext& context, const FabricConfig& config,
-               const std::vector<FabricAttachment>& nodes)
+               const std::vector<FabricAttachment>& nodes, PacketPool& packets)
     : sc_module(name),
       context_(context),
       config_(config),
+      packets_(packets),
       topology_(resolve(config.topology, static_cast<std::uint32_t>(nodes.size()))) {
   const auto count = static_cast<std::uint32_t>(nodes.size());
   RVMA_ASSERT(count >= 1 && count <= most_nodes(config, count), "number of nodes does not fit the topology");
@@ -47,8 +48,8 @@ void Fabric::build_single() {
 }
 
 void Fabric::build_p2p(const std::vector<FabricAttachment>& nodes) {
-  Link& forth = add_link("0-1", last_hop(1, nodes[1]), nodes[1].receive_buffer);
-  Link& back = add_link("1-0", last_hop(0, nodes[0]), nodes[0].receive_buffer);
+  Link& forth = add_last_link("0-1", 1, nodes[1]);
+  Link& back = add_last_link("1-0", 0, nodes[0]);
   transmit_ = {&forth, &back};
   receive_ = {&back, &forth};
 }
@@ -59,7 +60,7 @@ void Fabric::build_star(const std::vector<FabricAttachment>& nodes) {
   for (std::uint32_t node = 0; node < count; ++node) {
     const std::string number = std::to_string(node);
     Link& up = add_link(number + "-switch", switch_->input(node), config_.switch_.buffer);
-    Link& down = add_link("switch-" + number, last_hop(node, nodes[node]), nodes[node].receive_buffer);
+    Link& down = add_last_link("switch-" + number, node, nodes[node]);
     switch_->connect(node, up, down);
     switch_->set_route(NodeId{node}, node);
     transmit_.push_back(&up);
@@ -71,8 +72,16 @@ PacketSinkIf& Fabric::last_hop(std::uint32_t node, const FabricAttachment& attac
   if (!FaultStage::wanted(config_.faults)) return *attachment.input;
   const std::string number = std::to_string(node);
   faults_.push_back(std::make_unique<FaultStage>(("faults_" + number).c_str(), context_, config_.faults,
-                                                 *attachment.input, std::string{name()} + ".faults." + number));
+                                                 *attachment.input, std::string{name()} + ".faults." + number, packets_,
+                                                 losses_));
   return *faults_.back();
+}
+
+Link& Fabric::add_last_link(const std::string& ends, std::uint32_t node, const FabricAttachment& attachment) {
+  const std::size_t stages = faults_.size();
+  Link& link = add_link(ends, last_hop(node, attachment), attachment.receive_buffer);
+  if (faults_.size() > stages) faults_.back()->connect(link);
+  return link;
 }
 
 Link& Fabric::add_link(const std::string& ends, PacketSinkIf& far_end, Bytes receiver_buffer) {

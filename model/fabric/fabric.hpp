@@ -35,7 +35,7 @@ std::uint32_t most_nodes(const FabricConfig& config, std::uint32_t nodes);
 class Fabric : public sc_core::sc_module {
  public:
   Fabric(const sc_core::sc_module_name& name, SimContext& context, const FabricConfig& config,
-         const std::vector<FabricAttachment>& nodes);
+         const std::vector<FabricAttachment>& nodes, PacketPool& packets);
   ~Fabric() override;
 
   /// Where node n sends.
@@ -44,6 +44,7 @@ class Fabric : public sc_core::sc_module {
   LinkCreditIf& credit(NodeId node) { return *receive_.at(node.index()); }
 
   Topology topology() const { return topology_; }
+  const FabricLosses& losses() const { return losses_; }
   /// Null in a topology without one.
   const Switch* central_switch() const { return switch_.get(); }
   const std::vector<std::unique_ptr<Link>>& links() const { return links_; }
@@ -56,10 +57,14 @@ class Fabric : public sc_core::sc_module {
   void build_star(const std::vector<FabricAttachment>& nodes);
   /// Far end of the last hop to `node`: its input, or the fault stage in front of it.
   PacketSinkIf& last_hop(std::uint32_t node, const FabricAttachment& attachment);
+  /// The last link to `node`, with the fault stage at its end.
+  Link& add_last_link(const std::string& ends, std::uint32_t node, const FabricAttachment& attachment);
   Link& add_link(const std::string& ends, PacketSinkIf& far_end, Bytes receiver_buffer);
 
   SimContext& context_;
   const FabricConfig& config_;
+  PacketPool& packets_;
+  FabricLosses losses_;
   Topology topology_;
   std::unique_ptr<Unplugged> unplugged_;
   std::unique_ptr<Switch> switch_;

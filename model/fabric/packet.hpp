@@ -124,10 +124,14 @@ struct Packet {
   std::uint32_t wire_bytes = 0;
   /// A fault has flipped bits: the CRC check at the receiver will fail.
   bool corrupted = false;
+  bool is_resent = false;     ///< not the first sending of its number
+  bool is_duplicate = false;  ///< a copy that the fabric made
   StageTimes left{};
 
   void stamp(Stage stage, Time when) { left[static_cast<std::size_t>(stage)] = when; }
   void recycle();
+  /// Makes `copy` another packet with the same contents, payload shared.
+  void copy_to(Packet& copy) const;
 };
 using PacketPool = Pool<Packet>;
 using PacketPtr = PacketPool::Handle;

@@ -36,6 +36,10 @@ class NicObserver {
                              Time /*at*/) {}
   /// All bytes (or the op) of the message have been counted into `buffer`.
   virtual void message_counted(NodeId /*node*/, const MessageRef& /*message*/, BufferId /*buffer*/, Time /*at*/) {}
+  /// The bound message will never be whole: what it reserved and delivered is taken back. Packets of it that are on
+  /// their way to memory still land. `is_broken`: `buffer` is retired, and will never complete by itself.
+  virtual void message_cut_off(NodeId /*node*/, const MessageRef& /*message*/, BufferId /*buffer*/, bool /*is_broken*/,
+                               Time /*at*/) {}
   /// The completion word of this epoch has entered the posted channel at `at` and is visible at `visible`.
   virtual void completion_written(NodeId /*node*/, const Completion& /*completion*/, Time /*at*/, Time /*visible*/) {}
 

@@ -22,7 +22,7 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
         std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, parameters, pools_, observers));
     attachments.push_back({&nodes_.back()->nic().network_input(), config.nic.receive.buffer});
   }
-  fabric_ = std::make_unique<Fabric>("fabric", context, config.fabric, attachments);
+  fabric_ = std::make_unique<Fabric>("fabric", context, config.fabric, attachments, pools_.packets);
   for (std::uint32_t n = 0; n < nodes; ++n) {
     nodes_[n]->nic().connect(fabric_->link(NodeId{n}), fabric_->credit(NodeId{n}));
   }

@@ -58,6 +58,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId buffer, Epoch epoch,
                      std::uint64_t buffer_offset, std::uint64_t length, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
+  void message_cut_off(NodeId node, const MessageRef& message, BufferId buffer, bool is_broken, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
   void window_opened(NodeId node, Pid pid, SlotId slot, const Descriptor& call, Time at) override;

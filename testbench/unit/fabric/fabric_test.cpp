@@ -20,7 +20,7 @@ struct Exchange {
       : config(fabric_config), receivers(nodes) {
     std::vector<FabricAttachment> attachments;
     for (Receiver& receiver : receivers) attachments.push_back({&receiver, Bytes::kib(64)});
-    fabric = std::make_unique<Fabric>("fabric", context, config, attachments);
+    fabric = std::make_unique<Fabric>("fabric", context, config, attachments, pool);
     for (std::uint32_t node = 0; node < nodes; ++node) receivers[node].credit = &fabric->credit(NodeId{node});
   }
   void all_to_all() {
