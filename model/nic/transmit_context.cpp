@@ -29,7 +29,9 @@ void RetransmitTimes::resent_in_vain() {
   reorder_window_ = std::min(reorder_window_ * 2, std::max(time_out(), reorder_window_));
 }
 
-Time RetransmitTimes::time_out() const { return std::max(least_rto_, smoothed_ + deviation_ * 4); }
+Time RetransmitTimes::time_out() const {
+  return std::clamp(smoothed_ + deviation_ * 4, least_rto_, least_rto_ * kMostRaise);
+}
 
 // --------------------------------------------------------------------------------------------------------- sending
 
@@ -121,6 +123,7 @@ bool TransmitContext::acknowledge(const AckHeader& ack, Time at, std::vector<End
   // 2. Packets.
   const std::uint32_t in_flight_before = in_flight_;
   const std::uint32_t base_before = flights_.base();
+  newest_was_sent_once_ = false;
   while (serial_distance(ack.cumulative, flights_.base()) > 0) {
     acknowledge_packet(flights_.front(), at);
     flights_.pop_front();
@@ -132,6 +135,8 @@ bool TransmitContext::acknowledge(const AckHeader& ack, Time at, std::vector<End
       if (flights_.contains(sequence)) acknowledge_packet(flights_[sequence], at);
     }
   }
+  // The latest sending tells the round trip; that of earlier ones includes what was lost on the way back.
+  if (newest_was_sent_once_) times_.sample(at - newest_acknowledged_);
   if (flights_.base() != base_before || in_flight_ != in_flight_before) {
     timer_from_ = at;
     back_off_ = 0;
@@ -165,15 +170,15 @@ void TransmitContext::acknowledge_packet(Flight& flight, Time at) {
   --in_flight_;
   if (flight.sent_at.is_never()) return;
   --outstanding_;
-  if (flight.sendings == 1) {
-    times_.sample(at - flight.sent_at);
-  } else if (at - flight.sent_at < times_.least_round_trip()) {
+  if (flight.sendings > 1 && times_.is_too_soon(at - flight.sent_at)) {
     // This answers an earlier sending: the last one cannot have arrived yet.
     ++counts_.in_vain;
     times_.resent_in_vain();
     return;
   }
-  newest_acknowledged_ = std::max(newest_acknowledged_, flight.sent_at);
+  if (flight.sent_at < newest_acknowledged_) return;
+  newest_acknowledged_ = flight.sent_at;
+  newest_was_sent_once_ = flight.sendings == 1;
 }
 
 void TransmitContext::find_lost() {
@@ -215,9 +220,7 @@ void TransmitContext::note_acknowledged(Time at) {
 
 // ------------------------------------------------------------------------------------------------------------ time
 
-Time TransmitContext::time_out() const {
-  return times_.time_out() * TransmitLimits::back_off(back_off_);
-}
+Time TransmitContext::time_out() const { return times_.time_out() * TransmitLimits::back_off(back_off_); }
 
 Time TransmitContext::deadline() const {
   Time earliest = outstanding_ == 0 ? Time::max() : timer_from_ + time_out();

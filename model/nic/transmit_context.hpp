@@ -44,14 +44,16 @@ struct TransmitLimits {
 /// `rto`, doubled with each time-out in a row.
 class RetransmitTimes {
  public:
+  /// However long the round trips, the time-out is not longer than so often `rto`.
+  static constexpr std::int64_t kMostRaise = 64;
   RetransmitTimes(Time rto, Time reorder_window) : least_rto_(rto), reorder_window_(reorder_window) {}
 
   /// A packet that was sent once was acknowledged `round_trip` later.
   void sample(Time round_trip);
   /// A packet was resent in vain.
   void resent_in_vain();
-  /// An acknowledgement sooner than this after a resending is that of an earlier sending.
-  Time least_round_trip() const { return least_round_trip_; }
+  /// An acknowledgement so soon after a resending is that of an earlier sending.
+  bool is_too_soon(Time after) const { return !least_round_trip_.is_never() && after < least_round_trip_; }
   Time reorder_window() const { return reorder_window_; }
   Time time_out() const;
   Time smoothed_round_trip() const { return smoothed_; }
@@ -175,10 +177,11 @@ class TransmitContext {
   FifoRing<Resend> resends_;
   std::uint32_t acknowledged_ = 0;  ///< one after the last id whose packets are known to be acknowledged
   std::uint32_t in_flight_ = 0;
-  std::uint32_t outstanding_ = 0;  ///< on their way: sent, not acknowledged, not waiting to be sent again
-  std::uint32_t back_off_ = 0;     ///< time-outs in a row
-  Time newest_acknowledged_;       ///< latest sending of an acknowledged packet
-  Time timer_from_;                ///< of the last progress, or of the first packet after none was outstanding
+  std::uint32_t outstanding_ = 0;      ///< on their way: sent, not acknowledged, not waiting to be sent again
+  std::uint32_t back_off_ = 0;         ///< time-outs in a row
+  bool newest_was_sent_once_ = false;  ///< of the acknowledgement being taken in: its latest sending was the only one
+  Time newest_acknowledged_;           ///< latest sending of an acknowledged packet
+  Time timer_from_;                    ///< of the last progress, or of the first packet after none was outstanding
   Counts counts_;
 };
 

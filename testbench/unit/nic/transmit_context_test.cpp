@@ -167,17 +167,42 @@ TEST(TransmitContext, TheOldestPacketTimesOutAndNotBefore) {
   s.context.sent(0, due + ns(1));
   // The next time-out is twice as long, and any progress makes it short again.
   EXPECT_EQ(s.context.deadline(), due + s.limits.rto * 2);
+  // Its arrival shows the others to be lost: they were sent long before it.
   s.context.acknowledge(ack(1), due + ns(300), s.ended);
-  EXPECT_EQ(s.context.deadline(), due + ns(300) + s.context.times().time_out());
+  EXPECT_TRUE(s.context.deadline().is_never()) << "nothing is on its way";
+  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{1, 2}));
+  s.context.sent(1, due + ns(310));
+  EXPECT_EQ(s.context.deadline(), due + ns(310) + s.limits.rto);
 }
 
 TEST(TransmitContext, TheTimeOutFollowsTheRoundTrips) {
   TransmitLimits limits;
   limits.rto = ns(100);
   Sending s{1, limits};
-  s.context.acknowledge(ack(1), kNow + Time::from_us(8), s.ended);
-  EXPECT_EQ(s.context.times().smoothed_round_trip(), Time::from_us(8));
-  EXPECT_EQ(s.context.times().time_out(), Time::from_us(24));  // 8 + 4 x 4
+  s.context.acknowledge(ack(1), kNow + Time::from_us(1), s.ended);
+  EXPECT_EQ(s.context.times().smoothed_round_trip(), Time::from_us(1));
+  EXPECT_EQ(s.context.times().time_out(), Time::from_us(3));  // 1 + 4 x 0.5
+}
+
+TEST(TransmitContext, ALostAnswerDoesNotCountAsALongRoundTrip) {
+  TransmitLimits limits;
+  limits.rto = ns(100);
+  Sending s{2, limits};
+  // No answer comes: the first packet is sent again, and what answers it tells of the second, too.
+  s.context.check(kNow + Time::from_us(8), s.ended);
+  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{0}));
+  s.context.sent(0, kNow + Time::from_us(8));
+  s.context.acknowledge(ack(2), kNow + Time::from_us(9), s.ended);
+  EXPECT_EQ(s.context.times().smoothed_round_trip(), Time::zero());
+  EXPECT_EQ(s.context.times().time_out(), ns(100));
+}
+
+TEST(TransmitContext, TheTimeOutHasABound) {
+  TransmitLimits limits;
+  limits.rto = ns(100);
+  Sending s{1, limits};
+  s.context.acknowledge(ack(1), kNow + Time::from_us(8000), s.ended);
+  EXPECT_EQ(s.context.times().time_out(), ns(6400));
 }
 
 TEST(TransmitContext, GivesUpAfterSoManySendingsThatNothingAnswers) {
