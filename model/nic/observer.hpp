@@ -49,6 +49,10 @@ class NicObserver {
                              const Descriptor& /*call*/, Time /*at*/) {}
   virtual void epoch_retired(NodeId /*node*/, SlotId /*slot*/, BufferId /*buffer*/, Epoch /*epoch*/, bool /*by_call*/,
                              Time /*at*/) {}
+  /// The node has lost power: its NIC knows nothing any more, its memory stays. It comes back, if it does, as a newer
+  /// incarnation.
+  virtual void node_crashed(NodeId /*node*/, Time /*at*/) {}
+  virtual void node_restarted(NodeId /*node*/, std::uint32_t /*incarnation*/, Time /*at*/) {}
   virtual void window_closed(NodeId /*node*/, SlotId /*slot*/, const std::vector<BufferId>& /*returned*/, Time /*at*/) {
   }
 };
@@ -58,6 +62,7 @@ class ObserverList {
  public:
   void add(NicObserver& observer) { observers_.push_back(&observer); }
   bool empty() const { return observers_.empty(); }
+  void clear() { observers_.clear(); }
   template <class Call>
   void tell(Call&& call) const {
     for (NicObserver* observer : observers_) call(*observer);
