@@ -32,6 +32,7 @@ void Packet::recycle() {
   payload.reset();
   wire_bytes = 0;
   corrupted = false;
+  route = RouteState{};
   left.fill(Time::zero());
 }
 

@@ -54,6 +54,17 @@ std::uint64_t stat_sum(const StatsRegistry& stats, std::string_view name) {
   return sum;
 }
 
+/// Packets that the fabric lost, whatever the cause.
+std::uint64_t fabric_losses(const StatsRegistry& stats) {
+  std::uint64_t sum = stat_sum(stats, "unroutable");
+  for (const StatsRegistry::Entry& entry : stats.entries()) {
+    // Each link counts its own; the fabric's unit has the sums.
+    const auto* counter = dynamic_cast<const Counter*>(entry.stat);
+    if (counter != nullptr && entry.unit_path == "fabric" && entry.name.rfind("lost_", 0) == 0) sum += counter->value();
+  }
+  return sum;
+}
+
 void write_totals(JsonWriter& json, const RunReport& report) {
   const RunTotals& totals = report.recorder->totals();
   json.open_object("totals");
@@ -78,7 +89,7 @@ void write_totals(JsonWriter& json, const RunReport& report) {
   json.open_object("packets");
   json.number("sent", totals.packets_sent);
   json.number("delivered", totals.packets_delivered);
-  json.number("dropped", std::uint64_t{0});
+  json.number("dropped", fabric_losses(*report.stats));
   json.number("duplicate", totals.packets_duplicate);
   json.number("retransmitted", std::uint64_t{0});
   json.number("corrupt", totals.packets_corrupt);
