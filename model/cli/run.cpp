@@ -19,6 +19,7 @@
 #include "platform/system.hpp"
 #include "report/atomic_file.hpp"
 #include "report/limits.hpp"
+#include "report/links_csv.hpp"
 #include "report/progress.hpp"
 #include "report/recorder.hpp"
 #include "report/run_report.hpp"
@@ -164,6 +165,7 @@ struct ResultFiles {
   std::unique_ptr<AtomicFile> completions;
   std::unique_ptr<AtomicFile> puts;
   std::unique_ptr<AtomicFile> calls;
+  std::unique_ptr<AtomicFile> links;
   std::unique_ptr<AtomicFile> stats;
 
   bool open(const std::string& directory, ErrorList& errors) {
@@ -184,11 +186,12 @@ struct ResultFiles {
     completions = make("completions.csv");
     puts = make("puts.csv");
     calls = make("calls.csv");
+    links = make("links.csv");
     stats = make("stats.json");
     return errors.empty();
   }
   bool commit(ErrorList& errors) {
-    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), stats.get()}) {
+    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), stats.get()}) {
       if (const auto error = file->commit()) errors.add(*error);
     }
     return errors.empty();
@@ -415,6 +418,9 @@ class Run {
     describe(report);
   }
 
+  /// After execute().
+  void write_links(std::ostream& out) const { write_links_csv(out, system_->fabric(), SimContext::now()); }
+
  private:
   TableUnitFactory table_factory() {
     if (options_.table == TableKind::model) return &ModelTableUnit::make;
@@ -571,6 +577,7 @@ int run_command(const std::vector<std::string>& arguments) {
   RunReport report;
   run.execute(report);
   if (!options.out_dir.empty()) {
+    run.write_links(files.links->stream());
     write_stats_json(files.stats->stream(), report);
     if (!files.commit(errors)) return report_errors(errors);
   }

@@ -34,6 +34,7 @@ void Packet::recycle() {
   corrupted = false;
   is_resent = false;
   is_duplicate = false;
+  route = RouteState{};
   left.fill(Time::zero());
 }
 

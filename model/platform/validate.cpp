@@ -48,20 +48,18 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
   // 2. What must fit into what.
   const std::uint64_t longest_data = data_wire_bytes(static_cast<std::uint32_t>(nic.mtu->count()));
   const std::uint64_t longest_ack = largest_acknowledgement_bytes(nic.reliability.window, nic.reliability.messages);
-  const auto holds_packets = [&](const char* key, Bytes buffer) {
-    check.require(buffer.count() >= longest_data,
-                  fmt::format("{}: {} does not hold one packet of nic.mtu = {} ({} bytes on the wire)", key,
-                              to_string(buffer), to_string(nic.mtu), longest_data),
-                  fmt::format("expected at least {}B", longest_data));
-    check.require(
-        buffer.count() >= longest_ack,
-        fmt::format("{}: {} does not hold the longest acknowledgement ({} bytes on the wire with "
-                    "nic.reliability.window = {} and nic.reliability.messages = {})",
-                    key, to_string(buffer), longest_ack, nic.reliability.window.get(), nic.reliability.messages.get()),
-        fmt::format("expected at least {}B", longest_ack));
+  const auto holds = [&](std::uint64_t bytes, const std::string& what) {
+    const Bytes buffer = nic.receive.buffer;
+    check.require(buffer.count() >= bytes,
+                  fmt::format("nic.receive.buffer: {} does not hold {}", to_string(buffer), what),
+                  fmt::format("expected at least {}B", bytes));
   };
-  holds_packets("nic.receive.buffer", nic.receive.buffer);
-  holds_packets("fabric.switch.buffer", config.fabric.switch_.buffer);
+  holds(longest_data,
+        fmt::format("one packet of nic.mtu = {} ({} bytes on the wire)", to_string(nic.mtu), longest_data));
+  holds(longest_ack,
+        fmt::format("the longest acknowledgement ({} bytes on the wire with nic.reliability.window = {} and "
+                    "nic.reliability.messages = {})",
+                    longest_ack, nic.reliability.window.get(), nic.reliability.messages.get()));
   check.require(nic.receive.parse_latency.get() >= nic.table.latency.get(),
                 fmt::format("nic.receive.parse_latency: {} is less than nic.table.latency = {}",
                             to_string(nic.receive.parse_latency.get()), to_string(nic.table.latency.get())),
@@ -78,13 +76,7 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
   // 3. The trace's ranks on this machine.
   const std::uint32_t per_node = config.workload.ranks_per_node;
   const std::uint32_t nodes = (ranks + per_node - 1) / per_node;
-  const std::uint32_t room = most_nodes(config.fabric, nodes);
-  check.require(
-      nodes <= room,
-      fmt::format("fabric.topology: {} holds {} nodes, the trace needs {} ({} ranks, {} a node)",
-                  ValueText<Topology>::print(resolve(config.fabric.topology, nodes)), room, nodes, ranks, per_node),
-      config.fabric.topology.get() == Topology::p2p ? "expected topology star"
-                                                    : "expected more fabric.star.ports or workload.ranks_per_node");
+  validate_fabric(config.fabric, nodes, {longest_data, longest_ack}, errors);
 }
 
 }  // namespace rvma
