@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -83,6 +84,12 @@ json::value ValueText<FaultEventList>::to_json(const FaultEventList& list) {
         {"at", to_string(event.at)}, {"kind", ValueText<FaultKind>::print(event.kind)}, {"where", event.where}});
   }
   return array;
+}
+
+std::optional<NodeId> node_of(const FaultEvent& event) {
+  const auto number = parse_integer(event.where, std::numeric_limits<std::uint32_t>::max(), "node");
+  if (!number) return std::nullopt;
+  return NodeId{static_cast<std::uint32_t>(*number)};
 }
 
 }  // namespace rvma

@@ -5,9 +5,11 @@
 #include <boost/describe/enum.hpp>
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "base/units.hpp"
 #include "base/value_text.hpp"
 
@@ -25,6 +27,9 @@ struct FaultEvent {
   /// meant), or a node's number.
   std::string where;
 };
+
+/// The node that a node's event names; none if `where` is no number.
+std::optional<NodeId> node_of(const FaultEvent& event);
 
 /// In the order of the configuration.
 struct FaultEventList {

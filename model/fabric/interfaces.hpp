@@ -18,6 +18,13 @@ struct FabricLosses {
   std::uint64_t acknowledgements_copied = 0;
 
   void lose(const Packet& packet) { ++(packet.transport.type == PacketType::data ? data_lost : acknowledgements_lost); }
+  FabricLosses& operator+=(const FabricLosses& other) {
+    data_lost += other.data_lost;
+    acknowledgements_lost += other.acknowledgements_lost;
+    data_copied += other.data_copied;
+    acknowledgements_copied += other.acknowledgements_copied;
+    return *this;
+  }
   void copy(const Packet& packet) {
     ++(packet.transport.type == PacketType::data ? data_copied : acknowledgements_copied);
   }

@@ -262,6 +262,11 @@ void RunRecorder::message_refused(NodeId /*node*/, const MessageRef& /*message*/
   ++totals_.refused[index_of(reason)];
 }
 
+void RunRecorder::node_crashed(NodeId node, Time /*at*/) {
+  // The next incarnation counts its buffers from 0 again.
+  if (node.index() < last_counted_.size()) last_counted_[node.index()].clear();
+}
+
 RunRecorder::LastCounted& RunRecorder::last_counted(NodeId node, BufferId buffer) {
   if (node.index() >= last_counted_.size()) last_counted_.resize(node.index() + 1);
   std::vector<LastCounted>& buffers = last_counted_[node.index()];

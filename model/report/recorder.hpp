@@ -124,6 +124,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
+  void node_crashed(NodeId node, Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
   void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
 

@@ -565,6 +565,29 @@ void Scoreboard::compare_memory(ShadowBuffer& buffer, Time at) {
   });
 }
 
+/// Memory stays as it is; nothing that was posted will ever complete.
+void Scoreboard::node_crashed(NodeId node, Time /*at*/) {
+  for (auto place = windows_.begin(); place != windows_.end();) {
+    const auto next = std::next(place);
+    if (place->first.node == node.value()) {
+      if (place->second->misfit_open) --open_misfits_;
+      windows_.erase(place);
+    }
+    place = next;
+  }
+  for (auto place = buffers_.begin(); place != buffers_.end();) {
+    const auto next = std::next(place);
+    if (place->first.node == node.value()) buffers_.erase(place);
+    place = next;
+  }
+  for (auto& [key, buffer] : posted_) {
+    if (key.node != node.value() || buffer->completion_claimed) continue;
+    buffer->returned = true;
+    buffer->broken = true;
+    buffer->window.reset();
+  }
+}
+
 // --------------------------------------------------------------------------------------------------------- the end
 
 void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {

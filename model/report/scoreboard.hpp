@@ -64,6 +64,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void window_opened(NodeId node, Pid pid, SlotId slot, const Descriptor& call, Time at) override;
   void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
   void epoch_retired(NodeId node, SlotId slot, BufferId buffer, Epoch epoch, bool by_call, Time at) override;
+  void node_crashed(NodeId node, Time at) override;
   void window_closed(NodeId node, SlotId slot, const std::vector<BufferId>& returned, Time at) override;
 
  private:
