@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/config.hpp"
+#include "nic/congestion.hpp"
 
 namespace rvma {
 
@@ -113,6 +114,17 @@ struct ReliabilityConfig {
                        (), ())
 };
 
+struct CongestionConfig {
+  Key<CongestionControl> control{CongestionControl::swift,
+                                 "swift: round trips tell each sender how many packets it may have on their way to a "
+                                 "receiver; none: only nic.reliability.window limits them"};
+  Key<Time> target{Time::from_us(5),
+                   {Time::from_ns(10), Time::from_us(1'000'000)},
+                   "queueing that is allowed beyond the shortest round trip"};
+  Key<std::uint32_t> initial_window{256, {1, 65536}, "packets that may be on their way before the first answer"};
+  BOOST_DESCRIBE_CLASS(CongestionConfig, (), (control, target, initial_window), (), ())
+};
+
 struct NicConfig {
   Key<Frequency> clock{Frequency::mhz(1000),
                        {Frequency::mhz(1), Frequency::mhz(100'000)},
@@ -134,9 +146,10 @@ struct NicConfig {
   DmaConfig dma;
   CompletionConfig completion;
   ReliabilityConfig reliability;
+  CongestionConfig congestion;
   BOOST_DESCRIBE_CLASS(NicConfig, (),
                        (clock, datapath, mtu, nack, history, closed_memory, table, windows, buffers, counters, binding,
-                        page_cache, command, transmit, receive, dma, completion, reliability),
+                        page_cache, command, transmit, receive, dma, completion, reliability, congestion),
                        (), ())
 };
 

@@ -49,8 +49,13 @@ Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, con
       timing_only_(parameters.timing_only),
       mtu_(static_cast<std::uint32_t>(config_.mtu->count())),
       list_entries_(std::min(kMostListEntries, payloads.buffer_bytes() / kListEntryBytes)),
-      limits_{config_.reliability.window, config_.reliability.messages, config_.reliability.max_tries,
-              config_.reliability.rto, config_.reliability.reorder_window},
+      limits_{config_.reliability.window,
+              config_.reliability.messages,
+              config_.reliability.max_tries,
+              config_.reliability.rto,
+              config_.reliability.reorder_window,
+              {config_.congestion.control, config_.congestion.target, config_.congestion.initial_window,
+               config_.reliability.window}},
       packets_(packets),
       payloads_(payloads),
       arm_(arm),
@@ -335,7 +340,15 @@ bool Transmit::choose(Peer& peer, Cut& cut, Time at) {
   };
   // 1. What is to be sent again goes first: the window waits for it.
   TransmitContext::Resend resend;
-  if (peer.context.next_resend(resend)) {
+  const bool again = peer.context.next_resend(resend);
+  const bool has_work = again || peer.sending != kNone || !peer.waiting.empty();
+  if (has_work && !peer.context.network_room(at)) {
+    ++stats_.congestion_stalls;
+    if (!again) peer.window_is(true, at);
+    if (peer.context.in_flight() == 0) watch(peer_index_.at(peer.node));
+    return false;
+  }
+  if (again) {
     cut.again = true;
     cut.sequence = resend.sequence;
     cut.message = resend.message;
@@ -556,6 +569,7 @@ void Transmit::count(TransmitContext& context) {
   stats_.timed_out += counts.timed_out;
   stats_.resent_in_vain += counts.in_vain;
   stats_.probes += counts.probes;
+  stats_.congestion_decreases += counts.decreases;
 }
 
 void Transmit::watch(Index index) {

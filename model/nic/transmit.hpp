@@ -34,6 +34,8 @@ struct TransmitStats {
   Counter lost_by_evidence{"packets", "packets counted as lost, because one sent later was acknowledged"};
   Counter timed_out{"packets", "packets whose time-out ran off"};
   Counter resent_in_vain{"packets", "packets sent again, or about to be, that turned out to have arrived"};
+  Counter congestion_stalls{"stalls", "times that the next packet had to wait for its peer's congestion window"};
+  Counter congestion_decreases{"times", "times that round trips or losses made a congestion window smaller"};
   Counter probes{"packets", "last packets sent again to ask for an outcome that was not told"};
   Counter fillers{"packets", "empty packets sent for the numbers of lost ones whose message had ended"};
   Counter peers_restarted{"peers", "times that a peer was found to be a newer incarnation"};
@@ -60,11 +62,11 @@ struct TransmitStats {
   Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
                        (puts, messages, retries, packets, payload_bytes, abandoned, resent, resent_bytes,
-                        lost_by_evidence, timed_out, resent_in_vain, probes, fillers, peers_restarted, list_reads,
-                        ended_ok, ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer,
-                        ended_bounds, ended_busy, ended_timeout, peers_given_up, acknowledgements,
-                        ignored_acknowledgements, full, buffer_stalls, window_stalls, window_wait_ns, list_stalls,
-                        open_puts, buffer, cut),
+                        lost_by_evidence, timed_out, resent_in_vain, congestion_stalls, congestion_decreases, probes,
+                        fillers, peers_restarted, list_reads, ended_ok, ended_no_mailbox, ended_closed, ended_bad_key,
+                        ended_stale, ended_no_buffer, ended_bounds, ended_busy, ended_timeout, peers_given_up,
+                        acknowledgements, ignored_acknowledgements, full, buffer_stalls, window_stalls, window_wait_ns,
+                        list_stalls, open_puts, buffer, cut),
                        (), ())
 };
 

@@ -60,9 +60,10 @@ void TransmitContext::sent(std::uint32_t sequence, Time at) {
   if (!flights_.contains(sequence)) return;  // a probe, or acknowledged while it waited for the link
   Flight& flight = flights_[sequence];
   if (flight.acknowledged || flight.waits) return;
-  if (outstanding_ == 0) timer_from_ = at;
+  if (outstanding_ == 0 || flight.sendings > 0) timer_from_ = at;
   if (flight.sent_at.is_never()) ++outstanding_;
   flight.sent_at = at;
+  congestion_.sent(at);
   if (flight.sendings < std::numeric_limits<std::uint8_t>::max()) ++flight.sendings;
 }
 
@@ -136,12 +137,18 @@ bool TransmitContext::acknowledge(const AckHeader& ack, Time at, std::vector<End
     }
   }
   // The latest sending tells the round trip; that of earlier ones includes what was lost on the way back.
-  if (newest_was_sent_once_) times_.sample(at - newest_acknowledged_);
+  if (newest_was_sent_once_) {
+    times_.sample(at - newest_acknowledged_);
+    const std::uint32_t acknowledged = in_flight_before - in_flight_;
+    congestion_.acknowledged(acknowledged, at - newest_acknowledged_, times_.least_round_trip(), at);
+  }
   if (flights_.base() != base_before || in_flight_ != in_flight_before) {
     timer_from_ = at;
     back_off_ = 0;
     note_acknowledged(at);
+    const std::uint64_t lost_before = counts_.lost_by_evidence;
     find_lost();
+    if (counts_.lost_by_evidence != lost_before) congestion_.lost(at);
   }
   // 3. Messages below outcomes_from ended ok; the list says how the others did.
   for (std::uint32_t id = messages_.base(); serial_distance(ack.outcomes_from.value(), id) > 0; ++id) {
@@ -218,28 +225,57 @@ void TransmitContext::note_acknowledged(Time at) {
   }
 }
 
+TransmitContext::Counts TransmitContext::take_counts() {
+  Counts counts = std::exchange(counts_, Counts{});
+  counts.decreases = congestion_.decreases() - std::exchange(decreases_told_, congestion_.decreases());
+  return counts;
+}
+
 // ------------------------------------------------------------------------------------------------------------ time
 
 Time TransmitContext::time_out() const { return times_.time_out() * TransmitLimits::back_off(back_off_); }
 
 Time TransmitContext::deadline() const {
-  Time earliest = outstanding_ == 0 ? Time::max() : timer_from_ + time_out();
+  Time earliest = outstanding_ > 0 ? timer_from_ + time_out() : Time::max();
+  if (paced_ && in_flight_ == 0) earliest = std::min(earliest, congestion_.paced_until());
   for (std::uint32_t id = messages_.base(); id != acknowledged_; ++id) {
     if (!messages_[id].ended) earliest = std::min(earliest, messages_[id].ask_at);
   }
   return earliest;
 }
 
-TransmitContext::Patience TransmitContext::check(Time at, std::vector<Ended>& ended) {
-  // 1. The oldest packet on its way. Its answer will tell about the others.
-  if (outstanding_ > 0 && timer_from_ + time_out() <= at) {
-    std::uint32_t oldest = flights_.base();
-    while (!flights_[oldest].outstanding()) ++oldest;
+TransmitContext::Patience TransmitContext::time_out_lost(Time at) {
+  // What was sent next to an overdue packet shared its fate.
+  const Time overdue = at - times_.time_out() + times_.reorder_window();
+  Time oldest = Time::max();
+  for (std::uint32_t sequence = flights_.base(); sequence != flights_.end(); ++sequence) {
+    if (flights_[sequence].outstanding()) oldest = std::min(oldest, flights_[sequence].sent_at);
+  }
+  if (oldest + times_.time_out() > at) {
+    // It was sent after the last progress.
+    timer_from_ = oldest;
+    return Patience::has;
+  }
+  if (back_off_ + 1 >= limits_.max_tries) {
     ++counts_.timed_out;
-    if (back_off_ + 1 >= limits_.max_tries) return Patience::ended;
-    queue_resend(oldest);
-    ++back_off_;
-    timer_from_ = at;
+    return Patience::ended;
+  }
+  for (std::uint32_t sequence = flights_.base(); sequence != flights_.end(); ++sequence) {
+    if (!flights_[sequence].outstanding() || flights_[sequence].sent_at > overdue) continue;
+    ++counts_.timed_out;
+    queue_resend(sequence);
+  }
+  congestion_.timed_out();
+  ++back_off_;
+  timer_from_ = at;
+  return Patience::has;
+}
+
+TransmitContext::Patience TransmitContext::check(Time at, std::vector<Ended>& ended) {
+  // 1. Packets whose answer is overdue are lost.
+  paced_ = false;
+  if (outstanding_ > 0 && timer_from_ + time_out() <= at && time_out_lost(at) == Patience::ended) {
+    return Patience::ended;
   }
   // 2. Outcomes that were not told although all packets have arrived: the answer may be lost, so the last packet asks.
   for (std::uint32_t id = messages_.base(); id != acknowledged_; ++id) {
@@ -272,6 +308,7 @@ void TransmitContext::give_up(std::vector<Ended>& ended) {
   outstanding_ = 0;
   back_off_ = 0;
   newest_acknowledged_ = Time::zero();
+  paced_ = false;
   ++generation_;
 }
 

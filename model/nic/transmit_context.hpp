@@ -13,17 +13,19 @@
 #include "base/outcome.hpp"
 #include "base/units.hpp"
 #include "fabric/packet.hpp"
+#include "nic/congestion.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/serial_ring.hpp"
 
 namespace rvma {
 
 struct TransmitLimits {
-  std::uint32_t window = 1024;                      ///< packets in flight
-  std::uint32_t messages = 1024;                    ///< messages open
-  std::uint32_t max_tries = 8;                      ///< sendings in a row that nothing answers
-  Time rto = Time::from_us(100);                    ///< least retransmission time-out
-  Time reorder_window = Time::from_us(5);           ///< first value, see RetransmitTimes
+  std::uint32_t window = 1024;             ///< packets in flight
+  std::uint32_t messages = 1024;           ///< messages open
+  std::uint32_t max_tries = 8;             ///< sendings in a row that nothing answers
+  Time rto = Time::from_us(100);           ///< least retransmission time-out
+  Time reorder_window = Time::from_us(5);  ///< first value, see RetransmitTimes
+  CongestionLimits congestion;
   static constexpr std::uint32_t kMostBackOff = 3;  ///< the time-out doubles that often
 
   /// How often `rto` the time-out is after `time_outs` in a row.
@@ -54,6 +56,7 @@ class RetransmitTimes {
   void resent_in_vain();
   /// An acknowledgement so soon after a resending is that of an earlier sending.
   bool is_too_soon(Time after) const { return !least_round_trip_.is_never() && after < least_round_trip_; }
+  Time least_round_trip() const { return least_round_trip_; }
   Time reorder_window() const { return reorder_window_; }
   Time time_out() const;
   Time smoothed_round_trip() const { return smoothed_; }
@@ -71,11 +74,18 @@ class TransmitContext {
  public:
   static constexpr std::uint32_t kNoPut = ~std::uint32_t{0};
   /// `limits` outlives the context.
-  explicit TransmitContext(const TransmitLimits& limits) : limits_(limits), times_(limits.rto, limits.reorder_window) {}
+  explicit TransmitContext(const TransmitLimits& limits)
+      : limits_(limits), times_(limits.rto, limits.reorder_window), congestion_(limits.congestion) {}
 
   std::uint32_t generation() const { return generation_; }
   /// A new packet may be numbered.
   bool packet_room() const { return next_sequence() - flights_.base() < limits_.window; }
+  /// The network lets another packet go, new or again. If not, and nothing is in flight that could open the window, the
+  /// deadline is the time at which it does.
+  bool network_room(Time at) {
+    paced_ = !congestion_.room(in_flight_, at);
+    return !paced_;
+  }
   bool message_room() const { return messages_.size() < limits_.messages; }
   /// Packets that were numbered and are neither acknowledged nor known to be lost.
   std::uint32_t in_flight() const { return in_flight_; }
@@ -88,6 +98,7 @@ class TransmitContext {
   std::uint32_t take_sequence(MessageId message, bool last);
   /// The first bit of packet `sequence` is on the link at `at`.
   void sent(std::uint32_t sequence, Time at);
+  const CongestionWindow& congestion() const { return congestion_; }
   /// Message id - oldest open id; 0 if the message itself is older.
   std::uint16_t open_span(MessageId message) const;
   /// The first packet (index) of an open message that may have to be sent again.
@@ -133,11 +144,12 @@ class TransmitContext {
   struct Counts {
     std::uint64_t lost_by_evidence = 0;
     std::uint64_t timed_out = 0;
-    std::uint64_t in_vain = 0;  ///< resent, or queued for it, though not lost
-    std::uint64_t probes = 0;   ///< last packets sent again to ask for an outcome
+    std::uint64_t in_vain = 0;    ///< resent, or queued for it, though not lost
+    std::uint64_t decreases = 0;  ///< of the congestion window
+    std::uint64_t probes = 0;     ///< last packets sent again to ask for an outcome
   };
   /// Since the last call.
-  Counts take_counts() { return std::exchange(counts_, Counts{}); }
+  Counts take_counts();
   const RetransmitTimes& times() const { return times_; }
   std::size_t state_bytes() const { return sizeof(*this) + messages_.storage_bytes() + flights_.storage_bytes(); }
 
@@ -168,9 +180,13 @@ class TransmitContext {
   void pop_ended();
   void note_acknowledged(Time at);
   Time time_out() const;
+  Patience time_out_lost(Time at);
 
   const TransmitLimits& limits_;
   RetransmitTimes times_;
+  CongestionWindow congestion_;
+  bool paced_ = false;  ///< a packet waits for the network's leave
+  std::uint64_t decreases_told_ = 0;
   std::uint32_t generation_ = 1;
   SerialRing<Flight> flights_;    ///< from the cumulative number
   SerialRing<Message> messages_;  ///< from the oldest open id

@@ -119,7 +119,9 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
                             to_string(host.pcie.posted_data), to_string(host.pcie.max_payload)),
                 "expected at least host.pcie.max_payload");
 
-  const TransmitLimits limits{1, 1, nic.reliability.max_tries, nic.reliability.rto};
+  TransmitLimits limits;
+  limits.max_tries = nic.reliability.max_tries;
+  limits.rto = nic.reliability.rto;
   check.require(
       nic.reliability.idle.get() > limits.patience(),
       fmt::format("nic.reliability.idle: {} is no longer than a sender tries ({} with nic.reliability.rto = {} "

@@ -832,14 +832,15 @@ rank 2
         trace.write_text(self.SENDER)
         for events, text in [
             ([("1us", "node_restart", "0")], "node 0 is up already"),
-            ([("1us", "node_crash", "7")], '"7" is no node of the 2'),
-            ([("1us", "node_crash", "zero")], '"zero" is no node of the 2'),
+            ([("1us", "node_crash", "7")], "'7' is no node of the 2"),
+            ([("1us", "node_crash", "zero")], "'zero' is no node of the 2"),
         ]:
             result = self.rvma("run", trace, *self.events(*events))
             self.assertEqual(result.status, 2)
             self.assertIn(text, result.stderr)
+        # Nobody sends what rank 1 waits for.
         result = self.rvma("run", trace)
-        self.assertEqual(result.status, 0)
+        self.assertEqual(result.status, 1)
         self.assertIn("warning: the restart block of rank 0 never runs", result.stderr)
 
 

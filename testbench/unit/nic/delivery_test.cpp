@@ -161,6 +161,13 @@ TEST(ReceiveContext, StateIsKilobytes) {
   EXPECT_LT(receive.state_bytes(), 32U * 1024U);
 }
 
+TransmitLimits limits_of(std::uint32_t window, std::uint32_t messages) {
+  TransmitLimits limits;
+  limits.window = window;
+  limits.messages = messages;
+  return limits;
+}
+
 using EndedList = std::vector<TransmitContext::Ended>;
 
 /// Both ends of a context, with packets and acknowledgements overtaking one another at random: every message ends once,
@@ -170,7 +177,7 @@ TEST(Contexts, AgreeUnderAnyOrder) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random{seed};
     ReceiveContext receive = context(64, 16);
-    const TransmitLimits limits{64, 16};
+    const TransmitLimits limits = limits_of(64, 16);
     TransmitContext transmit{limits};
     struct Sent {
       std::uint32_t sequence;

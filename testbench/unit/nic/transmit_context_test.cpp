@@ -19,6 +19,13 @@ constexpr Time kNow = Time::from_us(100);
 constexpr Time ns(std::int64_t n) { return Time::from_ns(n); }
 constexpr Time kInstant = Time::from_ps(1);
 
+TransmitLimits limits_of(std::uint32_t window, std::uint32_t messages) {
+  TransmitLimits limits;
+  limits.window = window;
+  limits.messages = messages;
+  return limits;
+}
+
 AckHeader ack(std::uint32_t cumulative, std::uint32_t outcomes_from = 0, std::vector<Outcome> outcomes = {},
               std::vector<std::uint64_t> selective = {}) {
   AckHeader header;
@@ -51,7 +58,7 @@ struct Sending {
 };
 
 TEST(TransmitContext, EndsMessagesOnTheirOutcomesAlone) {
-  const TransmitLimits limits{64, 16};
+  const TransmitLimits limits = limits_of(64, 16);
   TransmitContext transmit{limits};
   EndedList ended;
   for (std::uint32_t put = 10; put < 14; ++put) EXPECT_EQ(transmit.take_sequence(transmit.open(put), true), put - 10);
@@ -77,7 +84,7 @@ TEST(TransmitContext, EndsMessagesOnTheirOutcomesAlone) {
 }
 
 TEST(TransmitContext, ImpossibleAcknowledgementsAreIgnored) {
-  const TransmitLimits limits{64, 16};
+  const TransmitLimits limits = limits_of(64, 16);
   TransmitContext transmit{limits};
   EndedList ended;
   transmit.take_sequence(transmit.open(1), true);
@@ -91,7 +98,7 @@ TEST(TransmitContext, ImpossibleAcknowledgementsAreIgnored) {
 }
 
 TEST(TransmitContext, KeepsItsLimits) {
-  const TransmitLimits limits{4, 2};
+  const TransmitLimits limits = limits_of(4, 2);
   TransmitContext transmit{limits};
   EndedList ended;
   const MessageId first = transmit.open(0);
@@ -156,22 +163,26 @@ TEST(TransmitContext, AnAcknowledgementCancelsAResendingAndWidensTheWindow) {
   EXPECT_EQ(s.context.take_counts().in_vain, 2U);
 }
 
-TEST(TransmitContext, TheOldestPacketTimesOutAndNotBefore) {
-  Sending s{3};
+TEST(TransmitContext, APacketTimesOutAndNotBefore) {
+  TransmitLimits limits;
+  limits.reorder_window = ns(15);
+  Sending s{3, limits};
   const Time due = kNow + s.limits.rto;
   EXPECT_EQ(s.context.deadline(), due);
   EXPECT_EQ(s.context.check(due - kInstant, s.ended), Patience::has);
   EXPECT_TRUE(s.take_resends().empty());
   EXPECT_EQ(s.context.check(due, s.ended), Patience::has);
-  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{0}));
+  // With it what was sent within the reorder window: the second, not the third.
+  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{0, 1}));
   s.context.sent(0, due + ns(1));
-  // The next time-out is twice as long, and any progress makes it short again.
-  EXPECT_EQ(s.context.deadline(), due + s.limits.rto * 2);
-  // Its arrival shows the others to be lost: they were sent long before it.
-  s.context.acknowledge(ack(1), due + ns(300), s.ended);
+  s.context.sent(1, due + ns(2));
+  // The next time-out is twice as long, and runs from the last sending.
+  EXPECT_EQ(s.context.deadline(), due + ns(2) + s.limits.rto * 2);
+  // The arrival of what was sent again shows the third to be lost, and progress makes the time-out short again.
+  s.context.acknowledge(ack(2), due + ns(300), s.ended);
   EXPECT_TRUE(s.context.deadline().is_never()) << "nothing is on its way";
-  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{1, 2}));
-  s.context.sent(1, due + ns(310));
+  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{2}));
+  s.context.sent(2, due + ns(310));
   EXPECT_EQ(s.context.deadline(), due + ns(310) + s.limits.rto);
 }
 
@@ -188,9 +199,9 @@ TEST(TransmitContext, ALostAnswerDoesNotCountAsALongRoundTrip) {
   TransmitLimits limits;
   limits.rto = ns(100);
   Sending s{2, limits};
-  // No answer comes: the first packet is sent again, and what answers it tells of the second, too.
+  // No answer comes: both packets are sent again.
   s.context.check(kNow + Time::from_us(8), s.ended);
-  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(s.take_resends(), (std::vector<std::uint32_t>{0, 1}));
   s.context.sent(0, kNow + Time::from_us(8));
   s.context.acknowledge(ack(2), kNow + Time::from_us(9), s.ended);
   EXPECT_EQ(s.context.times().smoothed_round_trip(), Time::zero());
@@ -208,7 +219,7 @@ TEST(TransmitContext, TheTimeOutHasABound) {
 TEST(TransmitContext, GivesUpAfterSoManySendingsThatNothingAnswers) {
   TransmitLimits limits;
   limits.max_tries = 3;
-  Sending s{2, limits};
+  Sending s{1, limits};
   Time at = kNow;
   for (int i = 0; i < 2; ++i) {
     at = s.context.deadline();
@@ -274,7 +285,7 @@ TEST(Contexts, EndEveryMessageOnceUnderLoss) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random{seed};
     const std::uint64_t loss_ppb = random.below(300'000'000);
-    TransmitLimits limits{64, 16};
+    TransmitLimits limits = limits_of(64, 16);
     limits.rto = Time::from_us(20);
     limits.reorder_window = ns(static_cast<std::int64_t>(random.below(5'000)));
     limits.max_tries = 30;

@@ -134,7 +134,9 @@ struct Bench {
   }
   /// From a packet's sending to giving its receiver up. Payload is read anew for each sending.
   Time patience() const {
-    const TransmitLimits limits{1, 1, config.reliability.max_tries, config.reliability.rto};
+    TransmitLimits limits;
+    limits.max_tries = config.reliability.max_tries;
+    limits.rto = config.reliability.rto;
     return limits.patience();
   }
   Outcome ended(std::uint32_t n) const {

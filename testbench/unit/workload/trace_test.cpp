@@ -202,14 +202,28 @@ TEST(Trace, UsesInLaterLoopsAreLastInTheLastPass) {
   EXPECT_THAT(play(*unused, 0), testing::ElementsAre("put p~ seed=0"));
 }
 
-TEST(Trace, WarnsOfRestartBlocksAndLeavesThemOut) {
+TEST(Trace, RestartBlocksAreProgramsOfTheirOwn) {
   const auto trace = read(header(2) +
                           "rank 0\nput as=a rank=1 mailbox=1 size=1\n  rank 0 restart\nput as=a rank=1 "
                           "mailbox=1 size=1\nrank 0\nwait a\nrank 0 restart\nwait a\n");
   EXPECT_THAT(play(*trace, 0), testing::ElementsAre("put a seed=0", "wait <a!>"));
   EXPECT_EQ(trace->total_operations(), 2U);
-  ASSERT_EQ(trace->warnings().size(), 1U);
-  EXPECT_THAT(trace->warnings()[0], testing::StartsWith("t:5:3: warning: the restart block of rank 0"));
+  EXPECT_TRUE(trace->warnings().empty());
+  ASSERT_EQ(trace->restart_blocks().size(), 1U);
+  EXPECT_EQ(trace->restart_blocks()[0].first, RankId{0});
+  EXPECT_EQ(trace->restart_blocks()[0].second.line, 5U);
+  EXPECT_EQ(trace->restart_cursor(RankId{1}), nullptr);
+  const auto cursor = trace->restart_cursor(RankId{0});
+  ASSERT_NE(cursor, nullptr);
+  const Operation* put = cursor->next();
+  ASSERT_NE(put, nullptr);
+  EXPECT_TRUE(put->name.restarted);
+  EXPECT_EQ(trace->spelling(RankId{0}, put->name), "a");
+  const Operation* wait = cursor->next();
+  ASSERT_NE(wait, nullptr);
+  EXPECT_TRUE(wait->operands[0].restarted);
+  EXPECT_EQ(wait->operands[0], NameRef({0, {}, true}));
+  EXPECT_EQ(cursor->next(), nullptr);
 }
 
 TEST(Trace, HugeRepeatsCheckAtOnceAndPlayFast) {
