@@ -16,11 +16,11 @@ namespace rvma::generator {
 namespace {
 
 /// About so many puts a rank are written out before the trace repeats itself.
-constexpr std::uint64_t kPutsWrittenOut = 64;
+constexpr std::uint64_t kPutsWrittenOut = 320;
 constexpr std::uint64_t kMaxUnroll = 1U << 20U;
 constexpr const char* kUnrollMeaning =
-    "iterations written out; if there are more, the trace repeats them, with a barrier in between; auto: two, or about "
-    "64 puts a rank";
+    "iterations written out; if there are more, the trace repeats them, with a barrier in between; auto: as many "
+    "as have 320 puts a rank, at least two";
 
 struct OutgoingMessage {
   std::uint64_t rank = 0;    ///< destination
