@@ -1,6 +1,5 @@
 #include "driver/driver.hpp"
 
-#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <limits>
 #include <utility>
@@ -60,10 +59,7 @@ struct Driver::Impl {
         queue(core, frames, new_word(), nic.command) {}
 
   // ---- words
-  void zero(PhysicalAddress word) {
-    constexpr std::array<std::uint8_t, kWordBytes> zeros{};
-    core.memory().write(word, zeros.data(), zeros.size());
-  }
+  void zero(PhysicalAddress word) { core.memory().zero(word, kWordBytes); }
   PhysicalAddress new_word() {
     const PhysicalAddress word = pinned.allocate(kWordBytes);
     zero(word);
@@ -350,7 +346,7 @@ struct Driver::Impl {
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_mailbox;    ///< first posted buffer of the window
   boost::unordered_flat_map<std::uint64_t, std::uint64_t> open_windows;  ///< mailbox: which opening has it
   std::uint64_t openings = 0;
-  RingQueue<Call> calls;  ///< unanswered, oldest first
+  RingQueue<Call, 4> calls;  ///< unanswered, oldest first
   Answer last_answer;
 
   std::vector<PhysicalAddress> pages;    ///< scratch of set_pages()

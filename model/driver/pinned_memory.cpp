@@ -10,7 +10,7 @@ unsigned PinnedMemory::class_of(std::uint64_t bytes) {
 
 PhysicalAddress PinnedMemory::allocate(std::uint64_t bytes) {
   const unsigned shift = class_of(bytes);
-  std::vector<PhysicalAddress>& free = free_[shift];
+  std::vector<PhysicalAddress>& free = list_of(shift);
   const std::uint64_t block = std::uint64_t{1} << shift;
   if (free.empty()) {
     const std::uint64_t page = frames_.page_bytes();
@@ -24,6 +24,6 @@ PhysicalAddress PinnedMemory::allocate(std::uint64_t bytes) {
   return taken;
 }
 
-void PinnedMemory::free(PhysicalAddress block, std::uint64_t bytes) { free_[class_of(bytes)].push_back(block); }
+void PinnedMemory::free(PhysicalAddress block, std::uint64_t bytes) { list_of(class_of(bytes)).push_back(block); }
 
 }  // namespace rvma

@@ -2,7 +2,6 @@
 /// Memory that the driver shares with the NIC: words and page lists, physically contiguous, recycled.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -26,7 +25,11 @@ class PinnedMemory {
   static unsigned class_of(std::uint64_t bytes);
 
   FrameAllocator& frames_;
-  std::array<std::vector<PhysicalAddress>, 64> free_;  ///< by class
+  std::vector<PhysicalAddress>& list_of(unsigned shift) {
+    if (shift - kSmallestShift >= free_.size()) free_.resize(shift - kSmallestShift + 1);
+    return free_[shift - kSmallestShift];
+  }
+  std::vector<std::vector<PhysicalAddress>> free_;  ///< by class, as far as any was used: a node may have many drivers
 };
 
 }  // namespace rvma

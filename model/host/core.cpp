@@ -22,7 +22,9 @@ Core::Core(const sc_core::sc_module_name& name, SimContext& context, const CoreC
       issue_(clock().time(config.issue)),
       poll_interval_(std::max(clock().time(config.poll_interval), clock().time_of(Cycles{1}))),
       mwait_wakeup_(clock().time(config.mwait_wakeup)),
-      interrupt_latency_(clock().time(config.interrupt_latency)) {
+      interrupt_latency_(clock().time(config.interrupt_latency)),
+      // Named: a module that has to invent a name keeps a generator of names for ever, half a kilobyte a core.
+      resume_("resume") {
   context.stats().add(path(), stats_);
 }
 

@@ -63,6 +63,8 @@ class MemoryIf {
   virtual ~MemoryIf() = default;
   virtual void read(PhysicalAddress address, void* to, std::uint64_t bytes) = 0;
   virtual void write(PhysicalAddress address, const void* from, std::uint64_t bytes) = 0;
+  /// Writes zeros; memory that was never written needs none to hold them.
+  virtual void zero(PhysicalAddress address, std::uint64_t bytes) = 0;
   /// A DMA write that becomes visible, whole and at once, at `visible` (>= now). The transaction is acquired until
   /// then; its data must stay unchanged as long as it is referenced.
   virtual void post(tlm::tlm_generic_payload& write, Time visible) = 0;

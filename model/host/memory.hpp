@@ -56,7 +56,7 @@ class Memory : public Component, public MemoryIf {
   /// memory lives: visible at once, and nothing is copied.
   void map_constant(PhysicalAddress address, const std::uint8_t* bytes);
   /// Sets bytes to zero without giving backing to pages that have none.
-  void zero(PhysicalAddress address, std::uint64_t bytes);
+  void zero(PhysicalAddress address, std::uint64_t bytes) override;
   /// The page at `address` (a multiple of the page) reads as zeros from now on; its backing is reused.
   void release_frame(PhysicalAddress address);
   /// Called at the visible time of a write to the interrupt window, with the core it names.

@@ -8,7 +8,8 @@
 
 namespace rvma {
 
-template <class T>
+/// `first_capacity`, a power of two: items that the first block holds; there is none before the first item.
+template <class T, std::size_t first_capacity = 64>
 class RingQueue {
  public:
   bool empty() const { return size_ == 0; }
@@ -17,6 +18,7 @@ class RingQueue {
   T& operator[](std::size_t position) { return items_[(head_ + position) & (items_.size() - 1)]; }
   const T& operator[](std::size_t position) const { return items_[(head_ + position) & (items_.size() - 1)]; }
   T& front() { return (*this)[0]; }
+  const T& front() const { return (*this)[0]; }
   T& back() { return (*this)[size_ - 1]; }
 
   void push_back(T item) {
@@ -40,10 +42,10 @@ class RingQueue {
   }
 
  private:
-  static constexpr std::size_t kFirstCapacity = 64;
+  static_assert(first_capacity > 0 && (first_capacity & (first_capacity - 1)) == 0, "a power of two");
 
   void grow() {
-    std::vector<T> larger(items_.empty() ? kFirstCapacity : items_.size() * 2);
+    std::vector<T> larger(items_.empty() ? first_capacity : items_.size() * 2);
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     items_ = std::move(larger);
     head_ = 0;

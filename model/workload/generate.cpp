@@ -9,111 +9,18 @@
 #include "base/units.hpp"
 #include "base/value_text.hpp"
 #include "host/core.hpp"
+#include "workload/generator_options.hpp"
 #include "workload/trace_syntax.hpp"
 
-namespace rvma {
+namespace rvma::generator {
 namespace {
 
-/// Messages of more than this are no test of a NIC but of the host's memory.
-constexpr std::uint64_t kMaxMessageBytes = 1ULL << 30U;
-constexpr std::uint64_t kMaxCount = 1ULL << 48U;
 /// About what a posted buffer of a stream holds: small enough that history and pending buffers stay in a host's cache.
 constexpr std::uint64_t kBufferBytes = 256 * 1024;
 /// Messages that a rank of the random pattern sends between two barriers.
 constexpr std::uint64_t kRoundMessages = 32;
 /// No more than this many buffers are posted to a node at a time, so that the smallest legal NIC holds them.
 constexpr std::uint64_t kPostedBuffers = 4096;
-
-Error option_error(std::string_view option, const std::string& what, std::string expected) {
-  return Error{Position{"rvma", 0, 0}, "--" + std::string(option) + ": " + what, std::move(expected)};
-}
-
-/// Values of a pattern's options; the first error is kept and everything read after it is a default.
-class Options {
- public:
-  Options(const GeneratorPattern& pattern, const GeneratorArguments& arguments)
-      : pattern_(pattern), arguments_(arguments) {
-    for (const auto& [name, value] : arguments) {
-      if (find(name) == nullptr) fail_unknown(name);
-    }
-  }
-
-  std::uint64_t integer(std::string_view name, std::uint64_t min, std::uint64_t max) {
-    const auto value = parse_integer(text(name), max, "an integer");
-    if (!value) return fail(name, value.error().what, value.error().expected), min;
-    if (*value < min) return fail(name, quoted(text(name)) + " is too small", at_least(min)), min;
-    return *value;
-  }
-  std::uint64_t size(std::string_view name, std::uint64_t max) {
-    const auto value = parse_size(text(name));
-    if (!value) return fail(name, value.error().what, value.error().expected), 1;
-    if (value->count() > max)
-      return fail(name, quoted(text(name)) + " is too large", "expected at most " + to_string(Bytes{max})), 1;
-    return value->count();
-  }
-  WaitHow wait_how(std::string_view name) {
-    const auto value = ValueText<WaitHow>::parse(text(name));
-    if (!value) return fail(name, value.error().what, value.error().expected), WaitHow::mwait;
-    return *value;
-  }
-  bool flag(std::string_view name) const { return arguments_.count(std::string(name)) != 0; }
-  /// The user leaves the choice to the generator.
-  bool is_automatic(std::string_view name) const { return text(name) == "auto"; }
-
-  void fail(std::string_view name, const std::string& what, std::string expected) {
-    if (!error_) error_ = option_error(name, what, std::move(expected));
-  }
-  const std::optional<Error>& error() const { return error_; }
-
- private:
-  static std::string at_least(std::uint64_t min) { return "expected at least " + std::to_string(min); }
-
-  const GeneratorOption* find(std::string_view name) const {
-    const auto found = std::find_if(pattern_.options.begin(), pattern_.options.end(),
-                                    [&](const GeneratorOption& option) { return option.name == name; });
-    return found == pattern_.options.end() ? nullptr : &*found;
-  }
-
-  void fail_unknown(const std::string& name) {
-    std::vector<std::string> known;
-    for (const GeneratorOption& option : pattern_.options) known.push_back(option.name);
-    const std::string near = nearest_name(name, known);
-    fail(name, "unknown option of '" + pattern_.name + "'",
-         near.empty() ? "see 'rvma gen " + pattern_.name + " --help'" : "did you mean '--" + near + "'?");
-  }
-
-  const std::string& text(std::string_view name) const {
-    const auto given = arguments_.find(std::string(name));
-    if (given != arguments_.end()) return given->second;
-    const GeneratorOption* const option = find(name);
-    RVMA_ASSERT(option != nullptr, "a generator reads an option that it does not declare");
-    return option->default_text;
-  }
-
-  const GeneratorPattern& pattern_;
-  const GeneratorArguments& arguments_;
-  std::optional<Error> error_;
-};
-
-std::string size_text(std::uint64_t bytes) { return to_string(Bytes{bytes}); }
-
-/// ` how=poll`; the default needs no words.
-std::string how_text(WaitHow how) {
-  return how == WaitHow::mwait ? std::string{} : " how=" + ValueText<WaitHow>::print(how);
-}
-
-/// Messages of no bytes can only be counted.
-std::string threshold_text(std::uint64_t messages, std::uint64_t size) {
-  return size == 0 ? std::to_string(messages) + "op" : size_text(messages * size);
-}
-
-std::uint64_t buffer_bytes(std::uint64_t messages, std::uint64_t size) {
-  return std::max<std::uint64_t>(messages * size, 1);
-}
-
-void write_header(std::ostream& out, std::uint64_t ranks, const std::string& title) {
-  out << "rvma-trace 1\n# " << title << "\nranks " << ranks << "\n";
-}
 
 // ------------------------------------------------------------------------------------------------------------ pingpong
 
@@ -123,11 +30,11 @@ GeneratorPattern pingpong_pattern() {
           "two ranks send one message to and fro",
           {{"size", T::size, "64B", "bytes of a message"},
            {"iterations", T::integer, "1000", "round trips"},
-           {"how", T::wait_how, "mwait", "how the ranks wait: mwait, poll or interrupt"}}};
+           {"how", T::word, "mwait", "how the ranks wait: mwait, poll or interrupt"}}};
 }
 
 std::optional<Error> write_pingpong(Options& options, std::ostream& out) {
-  const std::uint64_t size = options.size("size", kMaxMessageBytes);
+  const std::uint64_t size = options.size("size", 0, kMaxMessageBytes);
   const std::uint64_t iterations = options.integer("iterations", 1, kMaxCount);
   const std::string how = how_text(options.wait_how("how"));
   if (options.error()) return options.error();
@@ -310,13 +217,13 @@ GeneratorPattern stream_pattern() {
           {{"size", T::size, "64KiB", "bytes of a message"},
            {"count", T::integer, "1000", "messages"},
            {"per-buffer", T::integer, "auto", "messages in a posted buffer; auto: as many as make about 256KiB"},
-           {"how", T::wait_how, "mwait", "how the receiver waits for buffers: mwait, poll or interrupt"}}};
+           {"how", T::word, "mwait", "how the receiver waits for buffers: mwait, poll or interrupt"}}};
 }
 
 std::optional<Error> write_stream(Options& options, std::ostream& out) {
   Funnel funnel;
   funnel.receiver = 1;
-  funnel.size = options.size("size", kMaxMessageBytes);
+  funnel.size = options.size("size", 0, kMaxMessageBytes);
   funnel.count = options.integer("count", 1, kMaxCount);
   funnel.how = how_text(options.wait_how("how"));
   funnel.per_buffer = choose_per_buffer(options, funnel);
@@ -336,14 +243,14 @@ GeneratorPattern incast_pattern() {
        {"count", T::integer, "1000", "messages of each sender"},
        {"shared", T::flag, "", "one window for all senders instead of one each"},
        {"per-buffer", T::integer, "auto", "messages of each sender in a buffer; auto: as many as make about 256KiB"},
-       {"how", T::wait_how, "mwait", "how the receiver waits for buffers: mwait, poll or interrupt"}}};
+       {"how", T::word, "mwait", "how the receiver waits for buffers: mwait, poll or interrupt"}}};
 }
 
 std::optional<Error> write_incast(Options& options, std::ostream& out) {
   Funnel funnel;
   funnel.ranks = options.integer("ranks", 2, trace_detail::kMaxRanks);
   funnel.shared = options.flag("shared");
-  funnel.size = options.size("size", kMaxMessageBytes);
+  funnel.size = options.size("size", 0, kMaxMessageBytes);
   funnel.count = options.integer("count", 1, kMaxCount / trace_detail::kMaxRanks);
   funnel.how = how_text(options.wait_how("how"));
   funnel.per_buffer = choose_per_buffer(options, funnel);
@@ -527,7 +434,7 @@ class RandomWriter {
 
 std::optional<Error> write_random(Options& options, std::ostream& out) {
   const std::uint64_t ranks = options.integer("ranks", 1, trace_detail::kMaxRanks);
-  const std::uint64_t size = options.size("size", kMaxMessageBytes);
+  const std::uint64_t size = options.size("size", 0, kMaxMessageBytes);
   const std::uint64_t count = options.integer("count", 1, kMaxCount);
   const std::uint64_t seed = options.integer("seed", 0, std::numeric_limits<std::uint64_t>::max());
   if (options.error()) return options.error();
@@ -538,25 +445,31 @@ std::optional<Error> write_random(Options& options, std::ostream& out) {
   return std::nullopt;
 }
 
-using Writer = std::optional<Error> (*)(Options&, std::ostream&);
 struct Generator {
   GeneratorPattern (*pattern)();
   Writer write;
 };
 /// One line a pattern: how it is described and how it is written.
 constexpr Generator kGenerators[] = {
-    {pingpong_pattern, write_pingpong},
-    {stream_pattern, write_stream},
-    {incast_pattern, write_incast},
-    {random_pattern, write_random},
+    {pingpong_pattern, write_pingpong}, {stream_pattern, write_stream},       {incast_pattern, write_incast},
+    {alltoall_pattern, write_alltoall}, {allreduce_pattern, write_allreduce}, {halo3d_pattern, write_halo3d},
+    {sweep3d_pattern, write_sweep3d},   {random_pattern, write_random},       {kv_pattern, write_kv},
+    {storm_pattern, write_storm},
 };
 
 }  // namespace
 
+}  // namespace rvma::generator
+
+namespace rvma {
+using generator::Generator;
+using generator::kGenerators;
+using generator::Options;
+
 const std::vector<GeneratorPattern>& generator_patterns() {
   static const std::vector<GeneratorPattern> patterns = [] {
     std::vector<GeneratorPattern> all;
-    for (const Generator& generator : kGenerators) all.push_back(generator.pattern());
+    for (const Generator& entry : kGenerators) all.push_back(entry.pattern());
     return all;
   }();
   return patterns;

@@ -15,7 +15,7 @@
 
 namespace rvma {
 
-enum class GeneratorOptionType : std::uint8_t { integer, size, wait_how, flag };
+enum class GeneratorOptionType : std::uint8_t { integer, size, time, decimal, shape, word, flag };
 
 /// One option of a pattern, `--name VALUE` (a flag has no value).
 struct GeneratorOption {

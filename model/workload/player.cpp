@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <deque>
 #include <systemc>
 #include <utility>
 
 #include "base/error.hpp"
+#include "host/ring_queue.hpp"
 #include "workload/payload_pattern.hpp"
 
 namespace rvma {
@@ -38,7 +38,7 @@ struct LiveBuffer {
 
 /// Live buffers in order of posting: those of one mailbox, all of one-time windows, or all that were not posted.
 struct BufferQueue {
-  std::deque<LiveBuffer> live;
+  RingQueue<LiveBuffer, 4> live;
   std::uint64_t first = 0;  ///< ordinal of live.front()
 };
 
@@ -502,7 +502,7 @@ class RankPlayer {
   NameMap<Window> windows_;
   NameMap<BufferName> names_;
   NameMap<OpenPut> named_puts_;
-  std::deque<OpenPut> unnamed_puts_;
+  RingQueue<OpenPut, 4> unnamed_puts_;
   boost::unordered_flat_map<std::uint64_t, std::unique_ptr<BufferQueue>> mailboxes_;
   BufferQueue one_time_buffers_;
   BufferQueue dead_buffers_;  ///< whose post the driver refused

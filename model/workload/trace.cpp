@@ -17,6 +17,7 @@ struct Trace::Impl {
   trace_detail::CheckedTrace checked;
   std::uint64_t operations = 0;
   std::uint64_t puts = 0;
+  trace_detail::Statement scratch;   ///< of all cursors
   trace_detail::Program no_program;  ///< of a rank without a block
 
   const trace_detail::Program& program(RankId rank) const {
@@ -101,7 +102,8 @@ Position Trace::position(const Operation& operation) const {
 }
 
 std::unique_ptr<Trace::Cursor> Trace::cursor(RankId rank) const {
-  return trace_detail::make_cursor(*impl_->text, impl_->program(rank), trace_detail::cursor_budget(ranks()));
+  return trace_detail::make_cursor(*impl_->text, impl_->program(rank), trace_detail::cursor_budget(ranks()),
+                                   impl_->scratch);
 }
 
 namespace {

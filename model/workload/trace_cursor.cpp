@@ -123,8 +123,8 @@ struct Step {
 
 class TextCursor final : public Trace::Cursor {
  public:
-  TextCursor(const TextSource& text, const Program& program, CursorBudget budget)
-      : program_(program), budget_(budget), reader_(text, cache_bytes(program, budget)) {
+  TextCursor(const TextSource& text, const Program& program, CursorBudget budget, Statement& scratch)
+      : program_(program), budget_(budget), reader_(text, cache_bytes(program, budget)), statement_(scratch) {
     if (!program_.blocks.empty()) reader_.seek(program_.blocks.front().begin);
   }
 
@@ -270,7 +270,7 @@ class TextCursor final : public Trace::Cursor {
   LineReader reader_;
   std::size_t block_ = 0;
   Line line_;
-  Statement statement_;
+  Statement& statement_;
   LoopStack stack_;
   std::uint64_t put_index_ = 0;
   PlayedOperation current_;  ///< of a line outside parsed loops
@@ -291,7 +291,7 @@ class EmptyCursor final : public Trace::Cursor {
 
 CursorBudget cursor_budget(std::uint32_t ranks) {
   // All ranks of a trace play at the same time.
-  constexpr std::size_t kAllCaches = 64UL * 1024 * 1024;
+  constexpr std::size_t kAllCaches = 16UL * 1024 * 1024;
   constexpr std::uint32_t kAllStatements = 256U * 1024;
   CursorBudget budget;
   budget.cache_bytes = std::clamp<std::size_t>(kAllCaches / ranks, 512, budget.cache_bytes);
@@ -299,9 +299,10 @@ CursorBudget cursor_budget(std::uint32_t ranks) {
   return budget;
 }
 
-std::unique_ptr<Trace::Cursor> make_cursor(const TextSource& text, const Program& program, CursorBudget budget) {
+std::unique_ptr<Trace::Cursor> make_cursor(const TextSource& text, const Program& program, CursorBudget budget,
+                                           Statement& scratch) {
   if (program.blocks.empty()) return std::make_unique<EmptyCursor>();
-  return std::make_unique<TextCursor>(text, program, budget);
+  return std::make_unique<TextCursor>(text, program, budget, scratch);
 }
 
 }  // namespace rvma::trace_detail

@@ -7,6 +7,7 @@
 
 #include "workload/trace.hpp"
 #include "workload/trace_program.hpp"
+#include "workload/trace_syntax.hpp"
 #include "workload/trace_text.hpp"
 
 namespace rvma::trace_detail {
@@ -20,7 +21,9 @@ struct CursorBudget {
 /// The budget that keeps the sum over all cursors of a trace bounded.
 CursorBudget cursor_budget(std::uint32_t ranks);
 
-/// `text` and `program` outlive the cursor.
-std::unique_ptr<Trace::Cursor> make_cursor(const TextSource& text, const Program& program, CursorBudget budget);
+/// `text`, `program` and `scratch` outlive the cursor. Any number of cursors may share a scratch: none keeps anything
+/// in it from call to call, and a line's parts would be a kilobyte for each.
+std::unique_ptr<Trace::Cursor> make_cursor(const TextSource& text, const Program& program, CursorBudget budget,
+                                           Statement& scratch);
 
 }  // namespace rvma::trace_detail

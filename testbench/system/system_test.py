@@ -80,6 +80,9 @@ class SystemTest(unittest.TestCase):
         return trace
 
 
+# Most resident bytes of a rank that waits (docs/explanation/cost.md says what it is).
+IDLE_RANK_BYTES = 18 * 1024
+
 PUT_ONCE = """rvma-trace 1
 ranks 2
 rank 1
@@ -1088,6 +1091,136 @@ class Limits(SystemTest):
         self.assertEqual(stats["totals"]["completions"], len(result.rows("completions.csv")))
         self.assertEqual(stats["totals"]["puts"], len(result.rows("puts.csv")))
         self.assertEqual(stats["totals"]["bytes_delivered"], sum(int(row["length"]) for row in result.rows("completions.csv")))
+
+
+class Patterns(SystemTest):
+    """Generated patterns of parallel programs run clean: all puts end `ok`, and none is refused on the way."""
+
+    JITTER = ["--set", "fabric.faults.jitter=5us", "--set", "fabric.faults.reverse=16"]
+
+    def run_pattern(self, *pattern, ranks_per_node=1, arguments=(), retries=False):
+        trace = self.generate(*pattern)
+        result = self.run_file(trace, "--set", f"workload.ranks_per_node={ranks_per_node}", "--set",
+                               "fabric.star.ports=64", *arguments)
+        stats = result.stats()
+        totals = stats["totals"]
+        self.assertTrue(stats["check"]["passed"])
+        self.assertGreater(totals["puts"], 0)
+        self.assertEqual({status: n for status, n in totals["ended"].items() if n}, {"ok": totals["puts"]})
+        if not retries:
+            self.assertEqual(sum(totals["refusals"].values()), 0)
+            self.assertEqual({row["tries"] for row in result.rows("puts.csv")}, {"1"})
+        return totals
+
+    def everywhere(self, *pattern, puts, retries=False):
+        """`puts(ranks)`: the closed formula."""
+        shapes = [(2, 1, []), (2, 64, []), (7, 1, []), (7, 3, self.JITTER), (24, 1, self.JITTER), (24, 3, []),
+                  (24, 64, self.JITTER)]
+        for ranks, ranks_per_node, arguments in shapes:
+            with self.subTest(ranks=ranks, ranks_per_node=ranks_per_node, arguments=arguments):
+                totals = self.run_pattern(*pattern, "--ranks", ranks, ranks_per_node=ranks_per_node,
+                                          arguments=arguments, retries=retries)
+                self.assertEqual(totals["puts"], puts(ranks))
+        with self.subTest(ranks=64):
+            totals = self.run_pattern(*pattern, "--ranks", 64, ranks_per_node=8, arguments=self.JITTER, retries=retries)
+            self.assertEqual(totals["puts"], puts(64))
+
+    def test_alltoall(self):
+        self.everywhere("alltoall", "--iterations", 3, "--unroll", 2, "--size", 5000, puts=lambda n: 3 * n * (n - 1))
+
+    def test_allreduce_by_a_ring(self):
+        self.everywhere("allreduce", "--iterations", 2, "--size", "40000", "--compute-per-byte", "100ps",
+                        puts=lambda n: 2 * n * 2 * (n - 1))
+
+    def test_allreduce_by_recursive_doubling(self):
+        def puts(n):
+            bits = n.bit_length() - 1
+            return 3 * (2**bits * bits + 2 * (n - 2**bits))
+
+        self.everywhere("allreduce", "--iterations", 3, "--size", "10000", "--algorithm", "recursive-doubling", puts=puts)
+
+    def test_halo3d(self):
+        def pairs(shape):
+            total = 1
+            for side in shape:
+                total *= 3 * side - 2
+            return total - shape[0] * shape[1] * shape[2]
+
+        shapes = {2: (2, 1, 1), 7: (7, 1, 1), 24: (4, 3, 2), 64: (4, 4, 4)}
+        self.everywhere("halo3d", "--iterations", 5, "--unroll", 3, "--nx", 20, "--ny", 10, "--compute", "2us",
+                        puts=lambda n: 5 * pairs(shapes[n]))
+
+    def test_halo3d_periodic(self):
+        self.everywhere("halo3d", "--iterations", 2, "--nx", 8, "--ny", 8, "--periodic", puts=lambda n: 2 * 26 * n)
+
+    def test_sweep3d(self):
+        def puts(n):
+            x, y = {2: (2, 1), 7: (7, 1), 24: (6, 4), 64: (8, 8)}[n]
+            return 2 * 8 * 5 * ((x - 1) * y + x * (y - 1))
+
+        self.everywhere("sweep3d", "--iterations", 2, "--kba", 6, "--nx", 10, "--ny", 12, "--compute", "100ns", puts=puts)
+
+    def test_kv(self):
+        self.everywhere("kv", "--count", 20, "--reads", 70, puts=lambda n: 2 * 20 * (n - max(1, n // 8)))
+
+    def test_storm(self):
+        self.everywhere("storm", "--count", 40, puts=lambda n: 40 * n, retries=True)
+
+    def test_puts_of_a_storm_are_retried(self):
+        trace = self.generate("storm", "--ranks", 8, "--count", 100, "--late", 50)
+        rows = self.run_file(trace).rows("puts.csv")
+        self.assertEqual({row["status"] for row in rows}, {"ok"})
+        self.assertGreater(sum(int(row["tries"]) > 1 for row in rows), 5)
+
+    def test_storm_fills_some_buffers_and_leaves_others(self):
+        trace = self.generate("storm", "--ranks", 8, "--count", 100)
+        totals = self.run_file(trace).stats()["totals"]
+        posts = sum(line.lstrip().startswith("post_buffer") for line in trace.read_text().splitlines())
+        self.assertGreater(totals["completions"], posts // 3)
+        self.assertLess(totals["completions"], posts)
+
+    def test_a_late_buffer_that_is_too_late_is_seen(self):
+        """The test above notices refusals: without retries a storm does not end well."""
+        trace = self.generate("storm", "--ranks", 8, "--count", 100, "--late", 50)
+        result = self.run_file(trace, "--set", "nic.reliability.rnr_tries=0", status=1)
+        self.assertIn("waits for", result.stderr)
+
+    def test_mistakes_in_options(self):
+        cases = [
+            (["halo3d", "--shape", "3x3"], "--shape"), (["halo3d", "--shape", "0x3x3"], "--shape"),
+            (["halo3d", "--shape", "axbxc"], "--shape"), (["halo3d", "--shape", "2x2x2", "--ranks", "9"], "--ranks"),
+            (["sweep3d", "--shape", "3x3x3"], "--shape"), (["sweep3d", "--kba", "7"], "--kba"),
+            (["alltoall", "--ranks", "0"], "--ranks"), (["alltoall", "--size", "2GiB"], "--size"),
+            (["allreduce", "--size", "0"], "--size"), (["allreduce", "--algorithm", "tree"], "--algorithm"),
+            (["kv", "--servers", "16"], "--servers"), (["kv", "--skew", "nan"], "--skew"),
+            (["storm", "--late", "101"], "--late"), (["storm", "--shape", "2x2"], "--shape"),
+        ]
+        for arguments, option in cases:
+            with self.subTest(arguments=arguments):
+                result = self.rvma("gen", *arguments)
+                self.assertEqual(result.status, 2)
+                self.assertTrue(result.stderr.startswith(f"rvma: error: {option}"), result.stderr)
+                self.assertEqual(result.stdout, "")
+
+    def test_help_lists_every_option(self):
+        for pattern, options in (("halo3d", ("--shape", "--periodic", "--unroll")), ("kv", ("--skew", "--servers")),
+                                 ("sweep3d", ("--kba",)), ("allreduce", ("--algorithm",)), ("storm", ("--late",)),
+                                 ("alltoall", ("--ranks",))):
+            result = self.rvma("gen", pattern, "--help")
+            self.assertEqual(result.status, 0)
+            for option in options:
+                self.assertIn(option, result.stdout)
+
+    def test_memory_of_idle_ranks(self):
+        """A rank that only meets the others costs little: what 4,096 ranks cost beyond 64, on the same 16 nodes."""
+        sizes = []
+        for ranks_per_node in (4, 256):
+            ranks = 16 * ranks_per_node
+            text = f"rvma-trace 1\nranks {ranks}\n" + "".join(
+                f"rank {r}\n  barrier\n  compute 1us\n  barrier\n" for r in range(ranks))
+            stats = self.run_text(text, "--set", f"workload.ranks_per_node={ranks_per_node}").stats()
+            sizes.append(stats["sim"]["peak_rss_bytes"])
+        self.assertLess((sizes[1] - sizes[0]) / (4096 - 64), IDLE_RANK_BYTES)
 
 
 class Refusals(SystemTest):

@@ -805,8 +805,9 @@ TEST(TraceRandom, PlaysLikeANaiveUnrolling) {
     ErrorList errors;
     const auto checked = trace_detail::check_trace(**source, "t", errors);
     for (const std::uint32_t statements : {0U, 3U}) {
+      trace_detail::Statement scratch;
       const auto cursor =
-          trace_detail::make_cursor(**source, *checked.programs[0], {1 + random.below(200), statements});
+          trace_detail::make_cursor(**source, *checked.programs[0], {1 + random.below(200), statements}, scratch);
       std::vector<std::string> all;
       while (const Operation* op = cursor->next()) all.push_back(summary(*trace, RankId{0}, *op));
       ASSERT_EQ(all, program.unrolled());
