@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+"""Proves the properties of table_properties.v for small shapes of the core, shows that they can fail and that their
+situations are reached. Prints a table; exit 1 on any surprise."""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+RTL = HERE.parent.parent / "rtl"
+ABSTRACTED = {"rvma_table_memory.v", "rvma_table_fill.v", "rvma_table_hash.v"}
+PROPERTIES = {
+    1: "no false hit",
+    2: "a stored key is found in every cycle",
+    3: "fixed latency",
+    4: "handshake",
+    5: "full changes nothing",
+    6: "answers of commands",
+    7: "between commands",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    name: str
+    latency: int
+    stash: int = 1
+    protection: int = 0
+    banks: int = 2
+    rows: int = 4
+    slots: int = 1
+    max_kicks: int = 2
+
+    def parameters(self):
+        return {
+            "Banks": self.banks, "Rows": self.rows, "Slots": self.slots, "Stash": self.stash,
+            "MaxKicks": self.max_kicks, "Latency": self.latency, "Protection": self.protection,
+        }
+
+    def step_depth(self):
+        """The longest command, the answers of its last lookups, and the cycle after."""
+        longest = 5 + 4 * self.max_kicks + self.banks * self.slots * (self.max_kicks + 1)
+        return max(longest, 1 + self.rows) + self.latency + 2
+
+
+def probes(shape):
+    memories = [f"banks.g_bank[{b}].g_slot[{s}].memory.words" for b in range(shape.banks) for s in range(shape.slots)]
+    memories.reverse()
+    return {
+        "watched_key": "core.filler.watched_key",
+        "watched_rows": "core.filler.watched_rows",
+        "fill_busy": "core.fill_busy",
+        "state": "core.commands.state_q",
+        "sweep": "core.commands.sweep_q",
+        "sweep_row": "core.commands.sweep_row_q",
+        "entries": "core.commands.entries_q",
+        "running": "core.commands.running_q",
+        "write": "core.write",
+        "write_all": "core.write_all",
+        "writes": "core.writes",
+        "writes_all": "core.writes_all",
+        "locations": "core.write_locations",
+        "words": "core.write_words",
+        "stash": "core.stash.g_stash.words_q",
+        "a": ",".join(f"core.lookups.{memory}" for memory in memories),
+        "b": ",".join(f"core.commands.{memory}" for memory in memories),
+    }
+
+
+# Keys are only compared and values only copied, so a proof for narrow ones holds for wide ones: see README.md.
+WIDTHS = {"MAILBOX_BITS": 3, "PID_BITS": 1, "VALUE_BITS": 1}
+
+
+def narrow_rtl(work):
+    """A copy of the core's files whose words are narrow; returns its directory."""
+    copy = work / "rtl"
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(parents=True)
+    for file in [*RTL.glob("*.v"), *RTL.glob("*.vh")]:
+        shutil.copy(file, copy)
+    constants = copy / "rvma_table_constants.vh"
+    widths = dict(WIDTHS)
+    widths["KEY_BITS"] = widths["MAILBOX_BITS"] + widths["PID_BITS"]
+    widths["VALID_BIT"] = widths["KEY_BITS"] + widths["VALUE_BITS"]
+    widths["PARITY_BIT"] = widths["VALID_BIT"] + 1
+    text = constants.read_text(encoding="utf-8")
+    for name, width in widths.items():
+        text, count = re.subn(rf"(`define RVMA_TABLE_{name}) \d+", rf"\1 {width}", text)
+        if count != 1:
+            sys.exit(f"{constants}: RVMA_TABLE_{name} is not there once")
+    constants.write_text(text, encoding="utf-8")
+    return copy
+
+
+def run(command, log):
+    """Returns the exit status and the seconds of processor time: those of the clock say little on a busy machine."""
+    with open(log, "w", encoding="utf-8") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, usage.ru_utime + usage.ru_stime
+
+
+def synthesize(work, rtl, shape, from_reset, only=0, concrete_hash=False):
+    """Writes model.aig; returns the seconds."""
+    parameters = dict(shape.parameters(), FromReset=int(from_reset), Only=only)
+    files = [str(f) for f in sorted(rtl.glob("*.v")) if f.name not in ABSTRACTED]
+    files += [str(HERE / f) for f in ("abstract_memory.v", "abstract_fill.v", "abstract_hash.v", "table_properties.v")]
+    define = "-DFORMAL_CONCRETE_HASH" if concrete_hash else ""
+    chparam = " ".join(f"-chparam {name} {value}" for name, value in parameters.items())
+    script = [
+        f"read_verilog -formal {define} -I{rtl} {' '.join(files)}",
+        f"hierarchy -check -top table_properties {chparam}",
+        "rename -top table_properties",
+        "proc", "flatten", "select -module table_properties",
+        *[f"connect -set probe_{name} {signal}" for name, signal in probes(shape).items()],
+        "select -clear", "check -assert", "opt -full", "async2sync", "chformal -cover -remove", "dffunmap", "memory_map",
+        "setundef -undriven -anyseq", "techmap", "opt_clean", "dffunmap", "simplemap", "abc -g AND -fast", "opt_clean",
+        f"write_aiger -zinit -map {work / 'model.map'} {work / 'model.aig'}",
+    ]
+    (work / "model.ys").write_text("\n".join(script) + "\n", encoding="utf-8")
+    status, seconds = run(["yosys", "-q", "-s", str(work / "model.ys")], work / "yosys.log")
+    if status != 0:
+        sys.exit(f"{work / 'yosys.log'}:\n{(work / 'yosys.log').read_text(encoding='utf-8')[-2000:]}")
+    return seconds
+
+
+@dataclasses.dataclass
+class Task:
+    what: str
+    shape: Shape
+    depth: int
+    from_reset: bool
+    expected: str  # "proved" | "fails" | "reached"
+    only: int = 0
+    concrete_hash: bool = False
+    edits: tuple = ()  # of the broken core: (file, from, to)
+    outcome: str = ""
+    seconds: float = 0.0
+
+    def line(self):
+        mark = "" if self.passed() else "   <-- SURPRISE"
+        return f"{self.what:92} {self.shape.name:8} {self.depth:5} {self.seconds:7.1f} s  {self.outcome}{mark}"
+
+    def passed(self):
+        return self.outcome.split()[0] == self.expected
+
+
+def execute(task, work):
+    work.mkdir(parents=True, exist_ok=True)
+    rtl = narrow_rtl(work)
+    for file, old, new in task.edits:
+        text = (rtl / file).read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            sys.exit(f"broken core '{task.what}': {file} does not have once: {old}")
+        (rtl / file).write_text(text.replace(old, new), encoding="utf-8")
+    task.seconds = synthesize(work, rtl, task.shape, task.from_reset, task.only, task.concrete_hash)
+    log = work / "abc.log"
+    # fold: assumptions become part of what is proved.
+    _, seconds = run(["yosys-abc", "-c", f"read_aiger {work / 'model.aig'}; fold; strash; bmc3 -F {task.depth + 1}"], log)
+    text = log.read_text(encoding="utf-8")
+    asserted = re.search(r"Output \d+ of miter \S+ was asserted in frame (\d+)", text)
+    clean = re.search(r"No output asserted in (\d+) frames", text)
+    if asserted:
+        task.outcome = f"{'reached' if task.only > 100 else 'fails'} in cycle {asserted.group(1)}"
+        if task.expected == "proved":
+            task.outcome += f" ({asserted.group(0)})"
+    elif clean and int(clean.group(1)) > task.depth:
+        task.outcome = "proved"
+    else:
+        task.outcome = f"undecided: {text[-300:]}"
+    task.seconds += seconds
+    return task
+
+
+COMMAND, STASH, LOOKUP = "rvma_table_command.v", "rvma_table_stash.v", "rvma_table_lookup.v"
+# What is wrong, the property that must find it, and the edits.
+BROKEN = (
+    ("a row compared without its pid bits hits", 1,
+     (("rvma_table_check.v", "word_i[`RVMA_TABLE_KEY_BITS-1:0] == key_i",
+       "word_i[`RVMA_TABLE_MAILBOX_BITS-1:0] == key_i[`RVMA_TABLE_MAILBOX_BITS-1:0]"),)),
+    ("an erased entry stays in copy A", 1,
+     (("rvma_table.v", ".write_i(writes[ReadDelay+1] && !bank_write_location[LocationBits-1])",
+       ".write_i(writes[ReadDelay+1] && !bank_write_location[LocationBits-1] && "
+       "write_words[(ReadDelay+1)*WordBits+`RVMA_TABLE_VALID_BIT])"),)),
+    ("a lookup hits while the table is swept", 1,
+     ((LOOKUP, "assign hit_o = good && |select_hits;", "assign hit_o = select_valid && |select_hits;"),)),
+    ("no forwarding of a write that meets the read", 2,
+     ((LOOKUP, "word = forward_q ? forward_word_q", "word = 1'b0 ? forward_word_q"),)),
+    ("the last entry of a path is not copied before it is overwritten", 2,
+     ((COMMAND, "else if (first_write_q) write_word_o = in_hand_q;", "else if (first_write_q) write_word_o = word;"),)),
+    ("the stash is not looked at", 2,
+     ((STASH, "assign lookup_hit_o = |lookup_hits;", "assign lookup_hit_o = 1'b0;"),)),
+    ("a seed is loaded into a table with entries", 2,
+     ((COMMAND, "if (entries_q == 32'd0) begin", "if (1'b1) begin"),)),
+    ("a lookup waits while a command writes", 3,
+     ((LOOKUP, "assign valid_o = select_valid;", "assign valid_o = select_valid && !write_i;"),)),
+    ("an answer is valid for two cycles", 4,
+     ((COMMAND, "answer_valid_q <= answer_valid_d;",
+       "answer_valid_q <= answer_valid_d || (answer_valid_q && answer_status_q == `RVMA_TABLE_FULL);"),)),
+    ("ready is low in the cycle of an answer", 4,
+     ((COMMAND, "assign ready_o = idle && !clear_i;", "assign ready_o = idle && !clear_i && !answer_valid_q;"),)),
+    ("an insertion that finds no place never ends", 4,
+     ((COMMAND, "(state_q == StPick && on_path && last_try)", "1'b0"),)),
+    ("a search writes before it knows", 5,
+     ((COMMAND, "assign write_o = state_q == StWrite ||", "assign write_o = state_q == StWrite || path_push ||"),)),
+    ("an insertion overwrites a full stash", 5,
+     ((COMMAND, "target_d = in_stash(stash_free_index_i);\n      end else begin\n        state_d = StIdle;",
+       "target_d = in_stash(stash_free_index_i);\n      end else begin\n        state_d = StIdle; path_push = 1'b0;"),
+      (STASH, "else if (write_i && write_index_i == Place)",
+       "else if ((write_i && write_index_i == Place) || (command_key_i[1:0] == 2'd3 && !free_o))"))),
+    ("an existing key is inserted again", 6,
+     ((COMMAND, "wire found = bank_hit || stash_hit_i;", "wire found = bank_hit;"),)),
+    ("an entry is moved to the wrong row", 7,
+     ((COMMAND, "if (state_q == StRead) rows_q <= hashed_rows;",
+       "if (state_q == StRead) rows_q <= path_empty ? hashed_rows : ~hashed_rows;"),)),
+)
+
+# What is reached, and in how many cycles from reset; None: in one command from a state between commands, as the
+# insertions that fill the table first are too many for a search.
+SITUATIONS = {
+    101: ("a lookup hits", 14),
+    102: ("an insertion kicks", 30),
+    103: ("an insertion kicks twice", None),
+    104: ("a lookup hits while its entry is in two places", None),
+    105: ("an insertion into the stash", None),
+    106: ("full", None),
+    107: ("exists", 20),
+    108: ("an entry is erased", 20),
+    109: ("a value is updated", 20),
+    110: ("busy", 20),
+    111: ("a seed is loaded", 12),
+    112: ("a flush of a table with entries", 20),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="tasks whose name contains this")
+    parser.add_argument("--quick", action="store_true", help="one shape, small depth from reset, nothing else")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    for tool in ("yosys", "yosys-abc"):
+        if shutil.which(tool) is None:
+            sys.exit(f"{tool} was not found")
+
+    shapes = [Shape("latency1", 1), Shape("latency2", 2, stash=2, protection=1), Shape("latency3", 3)]
+    if options.quick:
+        shapes = shapes[:1]
+    tasks = []
+    for shape in shapes:
+        tasks.append(Task("prove: all, one step of the induction over commands", shape, shape.step_depth(), False, "proved"))
+        tasks.append(Task("prove: all, from reset", shape, 14 if options.quick else 19, True, "proved"))
+    if not options.quick:
+        for what, only, edits in BROKEN:
+            tasks.append(Task(f"broken: {only} {PROPERTIES[only]}: {what}", shapes[0], shapes[0].step_depth(), False, "fails",
+                              only, edits=edits))
+        for only, (what, depth) in SITUATIONS.items():
+            tasks.append(Task(f"reach: {what}", shapes[0], depth or shapes[0].step_depth(), depth is not None, "reached",
+                              only, concrete_hash=True))
+    tasks = [task for task in tasks if options.only in task.what + task.shape.name]
+    if not tasks:
+        sys.exit("no such task")
+
+    print(f"{'task':92} {'shape':8} depth  processor  outcome")
+    with tempfile.TemporaryDirectory(prefix="rvma-formal-") as directory:
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            futures = [pool.submit(execute, task, pathlib.Path(directory) / str(i)) for i, task in enumerate(tasks)]
+            for future in concurrent.futures.as_completed(futures):
+                print(future.result().line(), flush=True)
+    surprises = [task for task in tasks if not task.passed()]
+    print(f"{len(tasks)} tasks, {len(surprises)} surprises")
+    return 1 if surprises else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
