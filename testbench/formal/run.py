@@ -62,6 +62,7 @@ def probes(shape):
         "sweep_row": "core.commands.sweep_row_q",
         "entries": "core.commands.entries_q",
         "running": "core.commands.running_q",
+        "clear": "core.clear",
         "write": "core.write",
         "write_all": "core.write_all",
         "writes": "core.writes",
@@ -141,26 +142,35 @@ class Task:
     expected: str  # "proved" | "fails" | "reached"
     only: int = 0
     concrete_hash: bool = False
+    structural: bool = False
     edits: tuple = ()  # of the broken core: (file, from, to)
     outcome: str = ""
     seconds: float = 0.0
 
     def line(self):
         mark = "" if self.passed() else "   <-- SURPRISE"
-        return f"{self.what:92} {self.shape.name:8} {self.depth:5} {self.seconds:7.1f} s  {self.outcome}{mark}"
+        return f"{self.what:112} {self.shape.name:8} {self.depth:5} {self.seconds:7.1f} s  {self.outcome}{mark}"
 
     def passed(self):
         return self.outcome.split()[0] == self.expected
 
 
-def execute(task, work):
-    work.mkdir(parents=True, exist_ok=True)
+def broken_rtl(task, work):
+    """The core's files with the task's edits."""
     rtl = narrow_rtl(work)
     for file, old, new in task.edits:
         text = (rtl / file).read_text(encoding="utf-8")
         if text.count(old) != 1:
             sys.exit(f"broken core '{task.what}': {file} does not have once: {old}")
         (rtl / file).write_text(text.replace(old, new), encoding="utf-8")
+    return rtl
+
+
+def execute(task, work):
+    if task.structural:
+        return no_path_from_inputs(task, work)
+    work.mkdir(parents=True, exist_ok=True)
+    rtl = broken_rtl(task, work)
     task.seconds = synthesize(work, rtl, task.shape, task.from_reset, task.only, task.concrete_hash)
     log = work / "abc.log"
     # fold: assumptions become part of what is proved.
@@ -177,6 +187,27 @@ def execute(task, work):
     else:
         task.outcome = f"undecided: {text[-300:]}"
     task.seconds += seconds
+    return task
+
+
+def no_path_from_inputs(task, work):
+    """No output of the core depends on an input of the same cycle: of what is left without its registers, no output is
+    connected to an input."""
+    work.mkdir(parents=True, exist_ok=True)
+    rtl = broken_rtl(task, work)
+    files = [*(str(f) for f in sorted(rtl.glob("*.v")) if f.name not in ABSTRACTED),
+             *(str(HERE / f) for f in ("abstract_memory.v", "abstract_fill.v", "abstract_hash.v"))]
+    chparam = " ".join(f"-chparam {name} {value}" for name, value in task.shape.parameters().items())
+    (work / "model.ys").write_text("\n".join([
+        f"read_verilog -formal -I{rtl} {' '.join(files)}", f"hierarchy -check -top rvma_table {chparam}",
+        "rename -top rvma_table", "proc", "flatten", "opt_clean",
+        "select -assert-min 50 t:$*dff*", "delete t:$*dff*",
+        # clk_i and rst_ni apart.
+        "select -assert-none o:* %ci* i:lookup_* i:command_* i:reset_seed_i %u %u %i",
+    ]) + "\n", encoding="utf-8")
+    status, task.seconds = run(["yosys", "-q", "-s", str(work / "model.ys")], work / "yosys.log")
+    log = (work / "yosys.log").read_text(encoding="utf-8")
+    task.outcome = "proved" if status == 0 else "fails" if "selection is not empty" in log else f"undecided: {log[-300:]}"
     return task
 
 
@@ -207,15 +238,15 @@ BROKEN = (
        "answer_valid_q <= answer_valid_d || (answer_valid_q && answer_status_q == `RVMA_TABLE_FULL);"),)),
     ("ready is low in the cycle of an answer", 4,
      ((COMMAND, "assign ready_o = idle && !clear_i;", "assign ready_o = idle && !clear_i && !answer_valid_q;"),)),
-    ("an insertion that finds no place never ends", 4,
+    ("an insertion with a path of most kicks never ends", 4,
+     ((COMMAND, "(state_q == StCheck && state_d == StCheck)", "1'b0"),)),
+    ("an insertion all of whose candidates are on its path never ends", 4,
      ((COMMAND, "(state_q == StPick && on_path && last_try)", "1'b0"),)),
     ("a search writes before it knows", 5,
      ((COMMAND, "assign write_o = state_q == StWrite ||", "assign write_o = state_q == StWrite || path_push ||"),)),
-    ("an insertion overwrites a full stash", 5,
-     ((COMMAND, "target_d = in_stash(stash_free_index_i);\n      end else begin\n        state_d = StIdle;",
-       "target_d = in_stash(stash_free_index_i);\n      end else begin\n        state_d = StIdle; path_push = 1'b0;"),
-      (STASH, "else if (write_i && write_index_i == Place)",
-       "else if ((write_i && write_index_i == Place) || (command_key_i[1:0] == 2'd3 && !free_o))"))),
+    ("full clears a row", 5,
+     ((COMMAND, "assign write_all_o = sweep_q;",
+       "assign write_all_o = sweep_q || (answer_valid_d && answer_status_d == `RVMA_TABLE_FULL);"),)),
     ("an existing key is inserted again", 6,
      ((COMMAND, "wire found = bank_hit || stash_hit_i;", "wire found = bank_hit;"),)),
     ("an entry is moved to the wrong row", 7,
@@ -251,17 +282,22 @@ def main():
         if shutil.which(tool) is None:
             sys.exit(f"{tool} was not found")
 
-    shapes = [Shape("latency1", 1), Shape("latency2", 2, stash=2, protection=1), Shape("latency3", 3)]
+    shapes = [Shape("latency1", 1), Shape("latency2", 2, stash=2, protection=1), Shape("latency3", 3, max_kicks=3)]
     if options.quick:
         shapes = shapes[:1]
     tasks = []
     for shape in shapes:
         tasks.append(Task("prove: all, one step of the induction over commands", shape, shape.step_depth(), False, "proved"))
         tasks.append(Task("prove: all, from reset", shape, 14 if options.quick else 19, True, "proved"))
+        tasks.append(Task("prove: 4 no output depends on an input of its cycle", shape, 0, False, "proved", structural=True))
     if not options.quick:
+        tasks.append(Task("broken: 4 ready depends on valid", shapes[0], 0, False, "fails", structural=True,
+                          edits=((COMMAND, "assign ready_o = idle && !clear_i;", "assign ready_o = idle && valid_i;"),)))
         for what, only, edits in BROKEN:
-            tasks.append(Task(f"broken: {only} {PROPERTIES[only]}: {what}", shapes[0], shapes[0].step_depth(), False, "fails",
-                              only, edits=edits))
+            # Candidates that are on the path already need three kicks.
+            shape = shapes[2] if "candidates" in what else shapes[0]
+            tasks.append(Task(f"broken: {only} {PROPERTIES[only]}: {what}", shape, shape.step_depth(), False, "fails", only,
+                              edits=edits))
         for only, (what, depth) in SITUATIONS.items():
             tasks.append(Task(f"reach: {what}", shapes[0], depth or shapes[0].step_depth(), depth is not None, "reached",
                               only, concrete_hash=True))
@@ -269,7 +305,7 @@ def main():
     if not tasks:
         sys.exit("no such task")
 
-    print(f"{'task':92} {'shape':8} depth  processor  outcome")
+    print(f"{'task':112} {'shape':8} depth  processor  outcome")
     with tempfile.TemporaryDirectory(prefix="rvma-formal-") as directory:
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             futures = [pool.submit(execute, task, pathlib.Path(directory) / str(i)) for i, task in enumerate(tasks)]

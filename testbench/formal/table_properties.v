@@ -120,6 +120,7 @@ module table_properties #(
   (* keep *) wire [RowBits-1:0] probe_sweep_row;
   (* keep *) wire [31:0] probe_entries;
   (* keep *) wire probe_running;
+  (* keep *) wire probe_clear;
   (* keep *) wire probe_write;
   (* keep *) wire probe_write_all;
   (* keep *) wire [Latency:0] probe_writes;
@@ -295,12 +296,15 @@ module table_properties #(
   reg [Stash*WordBits-1:0] stash_then;
   localparam LateA = Latency == 1 ? 1 : 2;
   localparam LateStash = Latency == 1 ? 0 : 1;
-  integer k, place, number;
+  integer k, place, number, mask;
+  reg stash_written, stash_cleared;
   reg [LocationBits-1:0] location;
   always @* begin
     a_then = probe_a;
     stash_then = probe_stash;
     location = {LocationBits{1'b0}};
+    stash_written = 1'b0;
+    stash_cleared = 1'b0;
     for (k = LateA; k >= 1; k = k - 1) begin
       location = probe_locations[k*LocationBits+:LocationBits];
       for (place = 0; place < Places; place = place + 1) begin
@@ -315,10 +319,11 @@ module table_properties #(
       location = probe_locations[k*LocationBits+:LocationBits];
       for (place = 0; place < Stash; place = place + 1) begin
         number = (1 << LocationBits - 1) + place;
-        if (probe_writes_all[k] && location[SlotBits+:RowBits] == 0) begin
-          stash_then[place*WordBits+:WordBits] = {WordBits{1'b0}};
-        end else if (probe_writes[k] && location == number) begin
-          stash_then[place*WordBits+:WordBits] = probe_words[k*WordBits+:WordBits];
+        mask = (1 << LocationBits - 1) + (1 << StashBits) - 1;  // what the stash looks at
+        stash_written = probe_writes[k] && (location & mask) == number;
+        stash_cleared = probe_writes_all[k] && location[SlotBits+:RowBits] == 0;
+        if (stash_cleared || stash_written) begin
+          stash_then[place*WordBits+:WordBits] = stash_cleared ? {WordBits{1'b0}} : probe_words[k*WordBits+:WordBits];
         end
       end
     end
@@ -368,6 +373,7 @@ module table_properties #(
   `CHECK(between_entries, 7, !cut || (probe_entries == entries && (!filling || entries == 0)))
   `CHECK(between_watched, 7, !cut || (copies == (stored ? 8'd1 : 8'd0) && (holds & ~at_home) == 0 &&
                                       (holds & ~right_value) == 0))
+  `CHECK(between_faults, 7, !cut || !probe_clear)
   `CHECK(between_parity, 7, !cut || Protection == 0 || parity == 0)
 
   // ------------------------------------------------------------------------------------------------ reachable
