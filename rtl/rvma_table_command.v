@@ -333,6 +333,8 @@ module rvma_table_command #(
     if (!path_empty && start_bank >= bank_in_hand) start_bank = bank_after(start_bank);
   end
 
+  wire [BankBits-1:0] bank_above = bank_after(candidate_bank_q);
+
   always @* begin
     candidate_bank_d = candidate_bank_q;
     candidate_slot_d = candidate_slot_q;
@@ -343,8 +345,7 @@ module rvma_table_command #(
       candidate_slot_d = candidate_slot_q + 1'b1;
     end else begin
       candidate_slot_d = {SlotBits{1'b0}};
-      candidate_bank_d = bank_after(candidate_bank_q);
-      if (!path_empty && candidate_bank_d == bank_in_hand) candidate_bank_d = bank_after(candidate_bank_d);
+      candidate_bank_d = !path_empty && bank_above == bank_in_hand ? bank_after(bank_above) : bank_above;
     end
   end
 
@@ -385,6 +386,10 @@ module rvma_table_command #(
   wire sweep_done = (!sweep_q || sweep_row_q == LastRow) && (!fill_busy_i || fill_last_i);
   wire is_erase = operation_q == `RVMA_TABLE_ERASE;
   wire is_insert = operation_q == `RVMA_TABLE_INSERT;
+
+  // An insertion has found no path to an empty place: the stash, or nothing at all.
+  wire gives_up = state_q == StCheck ? is_insert && !(path_empty && found) && !bank_empty && path_full
+                                     : state_q == StPick && on_path && last_try;
 
   reg [LocationBits-1:0] target_d;
   reg start_sweep;
@@ -479,9 +484,7 @@ module rvma_table_command #(
 
       default: state_d = StIdle;
     endcase
-
-    // No path to an empty place: the stash, or nothing at all.
-    if ((state_q == StCheck && state_d == StCheck) || (state_q == StPick && on_path && last_try)) begin
+    if (gives_up) begin
       path_clear = 1'b1;
       if (stash_free_i) begin
         state_d = StWrite;

@@ -110,8 +110,8 @@ void read_table_options(const po::variables_map& values, RunOptions& options, Er
   }
   const std::string_view name = options.wave;
   if (name.size() >= 4 && name.substr(name.size() - 4) == ".vcd") {
-    errors.add(
-        command_line_error("--wave: waves are written as FST", "expected a name ending in .fst; fst2vcd converts"));
+    errors.add(command_line_error("--wave: waves are written as FST",
+                                  "expected another name; fst2vcd (Debian package gtkwave) converts an FST file"));
   }
 }
 
@@ -127,7 +127,8 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   if (values.count("out") != 0) options.out_dir = values["out"].as<std::string>();
   options.check = values.count("check") != 0;
   options.quiet = values.count("quiet") != 0;
-  options.progress = values.count("progress") != 0 || isatty(STDERR_FILENO) == 1;
+  // --quiet silences stdout; on a terminal it speaks for stderr, too, unless progress is asked for.
+  options.progress = values.count("progress") != 0 || (!options.quiet && isatty(STDERR_FILENO) == 1);
   if (values.count("seed") != 0) {
     const auto seed = parse_integer(values["seed"].as<std::string>(), ~std::uint64_t{0}, "seed");
     if (seed) {
@@ -306,7 +307,7 @@ class Clockwork {
       const Time left = limit_ - SimContext::now();
       if (next > left) {
         // Nothing happens until then, but the time has been simulated.
-        sc_core::sc_start(SimContext::to_sc(left), sc_core::SC_RUN_TO_TIME);
+        if (left > Time::zero()) sc_core::sc_start(SimContext::to_sc(left), sc_core::SC_RUN_TO_TIME);
         return limit_end_;
       }
       const Time step = std::max(std::min(next + slice, left), Time::from_ps(1));
@@ -353,7 +354,7 @@ class Run {
                   [this](Time when) { wake_at(when); }),
         limits_(context_.stats()),
         watch_(options),
-        progress_(options.progress && !options.quiet, trace.total_operations(), recorder_) {
+        progress_(options.progress, trace.total_operations(), recorder_) {
     nic_observers_.add(registry_);
     nic_observers_.add(recorder_);
     std::vector<PlayerObserver*> player_observers{&recorder_, &limits_};

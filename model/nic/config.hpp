@@ -24,8 +24,8 @@ struct TableConfig {
 
 struct OnChipConfig {
   Key<std::uint32_t> on_chip;
-  explicit OnChipConfig(std::uint32_t entries, std::string_view description)
-      : on_chip(entries, {1, 1U << 24U}, description) {}
+  explicit OnChipConfig(std::uint32_t entries, std::string_view description, std::uint32_t most = 1U << 24U)
+      : on_chip(entries, {1, most}, description) {}
   BOOST_DESCRIBE_CLASS(OnChipConfig, (), (on_chip), (), ())
 };
 
@@ -110,7 +110,7 @@ struct NicConfig {
   Key<std::uint32_t> history{16, {0, 65536}, "completed buffers remembered per window"};
   Key<std::uint32_t> closed_memory{64, {1, 65536}, "closed mailboxes remembered, to refuse `closed`"};
   TableConfig table;
-  OnChipConfig windows{2048, "window contexts on the NIC"};
+  OnChipConfig windows{2048, "window contexts on the NIC", 65536};  // the table's values have 16 bits
   OnChipConfig buffers{8192, "posted buffers on the NIC, all windows together"};
   CounterConfig counters;
   OnChipConfig binding{4096, "messages of more than one packet bound at a time"};

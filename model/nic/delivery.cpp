@@ -194,9 +194,13 @@ MessageId TransmitContext::open(std::uint32_t put, Time at) {
   return MessageId{messages_.end() - 1};
 }
 
-std::uint32_t TransmitContext::take_sequence(MessageId message, bool last, Time at) {
+void TransmitContext::sent(std::uint32_t sequence, Time at) {
+  if (sent_ == cumulative_) heard_at_ = at;
+  sent_ = later(sent_, sequence + 1);
+}
+
+std::uint32_t TransmitContext::take_sequence(MessageId message, bool last) {
   RVMA_ASSERT(packet_room(), "a packet was numbered beyond the window");
-  if (next_sequence_ == cumulative_) heard_at_ = at;
   Message& entry = messages_[message.value()];
   entry.last_sequence = next_sequence_;
   entry.complete = last;
@@ -216,6 +220,7 @@ bool TransmitContext::acknowledge(const AckHeader& ack, Time at, std::vector<End
   heard_at_ = at;
   if (serial_distance(ack.cumulative, cumulative_) > 0) {
     cumulative_ = ack.cumulative;
+    sent_ = later(sent_, cumulative_);
     note_acknowledged(at);
   }
   // 3. Messages below outcomes_from ended ok; the list says how the others did.
@@ -253,7 +258,7 @@ void TransmitContext::note_acknowledged(Time at) {
 }
 
 bool TransmitContext::silent(Time at, Time limit, bool waits) const {
-  return (waits || !messages_.empty()) && next_sequence_ != cumulative_ && heard_at_ + limit <= at;
+  return (waits || !messages_.empty()) && sent_ != cumulative_ && heard_at_ + limit <= at;
 }
 
 void TransmitContext::expire(Time at, Time limit, std::vector<Ended>& ended) {
@@ -266,7 +271,7 @@ void TransmitContext::expire(Time at, Time limit, std::vector<Ended>& ended) {
 
 Time TransmitContext::deadline(Time limit, bool waits) const {
   if (messages_.empty() && !waits) return Time::max();
-  Time earliest = next_sequence_ == cumulative_ ? Time::max() : heard_at_ + limit;
+  Time earliest = sent_ == cumulative_ ? Time::max() : heard_at_ + limit;
   for (std::uint32_t id = messages_.base(); id != acknowledged_; ++id) {
     const Message& entry = messages_[id];
     if (!entry.ended) earliest = std::min(earliest, entry.acknowledged_at + limit);
@@ -279,6 +284,7 @@ void TransmitContext::give_up(std::vector<Ended>& ended) {
   messages_.restart(0);
   acknowledged_ = 0;
   next_sequence_ = 0;
+  sent_ = 0;
   cumulative_ = 0;
   heard_at_ = Time::max();
   ++generation_;

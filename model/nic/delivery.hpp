@@ -144,8 +144,10 @@ class TransmitContext {
   bool message_room() const { return messages_.size() < most_messages_; }
   /// Opens the next message for `put`, at `at`.
   MessageId open(std::uint32_t put, Time at);
-  /// Number of the next packet of `message`, sent at `at`; `last`: the message has no more.
-  std::uint32_t take_sequence(MessageId message, bool last, Time at);
+  /// Number of the next packet of `message`; `last`: the message has no more.
+  std::uint32_t take_sequence(MessageId message, bool last);
+  /// The packet `sequence` is on its way from `at` on; in order. Until then nobody can have heard of it.
+  void sent(std::uint32_t sequence, Time at);
   /// Message id - oldest open id; 0 if the message itself is older.
   std::uint16_t open_span(MessageId message) const;
 
@@ -189,6 +191,7 @@ class TransmitContext {
   std::uint32_t most_messages_;
   std::uint32_t generation_ = 1;
   std::uint32_t next_sequence_ = 0;
+  std::uint32_t sent_ = 0;  ///< every number below has been sent
   std::uint32_t cumulative_ = 0;
   SerialRing<Message> messages_;    ///< from the oldest open id
   std::uint32_t acknowledged_ = 0;  ///< one after the last id whose packets are known to be acknowledged

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <boost/container/static_vector.hpp>
+#include <boost/describe.hpp>
 #include <cstdint>
 #include <functional>
 #include <systemc>
@@ -46,7 +47,9 @@ class TableLookupIf : public virtual sc_core::sc_interface {
 };
 
 enum class TableOperation : std::uint8_t { insert, erase, update, find, flush, load_seed };
+BOOST_DESCRIBE_ENUM(TableOperation, insert, erase, update, find, flush, load_seed)
 enum class TableStatus : std::uint8_t { ok, exists, not_found, full, busy, bad };
+BOOST_DESCRIBE_ENUM(TableStatus, ok, exists, not_found, full, busy, bad)
 
 struct TableCommand {
   TableOperation operation = TableOperation::find;
@@ -57,8 +60,8 @@ struct TableCommand {
 };
 struct TableAnswer {
   TableStatus status = TableStatus::ok;
-  SlotId slot;  ///< find
-  Cycles used;  ///< cycles from acceptance to answer
+  SlotId slot;              ///< find
+  Cycles used;              ///< cycles from acceptance to answer
   std::uint32_t kicks = 0;  ///< entries moved by an insertion that succeeded
   bool in_stash = false;    ///< what insert, erase or update has written stands in the stash
 };

@@ -381,7 +381,7 @@ PacketPtr Transmit::make_packet(const Put& put, const Peer& peer, std::uint32_t 
   packet->transport.source_incarnation = boot_number_;
   packet->transport.destination_incarnation = peer.incarnation;
   packet->transport.generation = peer.context.generation();
-  packet->transport.sequence = peers_[put.peer]->context.take_sequence(put.message, last, at);
+  packet->transport.sequence = peers_[put.peer]->context.take_sequence(put.message, last);
   packet->data.destination_pid = descriptor.destination_pid;
   packet->data.source_pid = put.request.pid;
   packet->data.mailbox = descriptor.mailbox;
@@ -407,13 +407,19 @@ void Transmit::release() {
   while (!reading_.empty() && reading_.front().ready) {
     Reading reading = reading_.pop();
     ++first_reading_;
+    TransmitContext& context = peers_[reading.peer]->context;
+    if (reading.generation != context.generation()) {
+      // The peer was given up while the payload was read. The put has ended, so its memory is the program's again:
+      // these bytes may be anything, and must not be delivered.
+      ++stats_.abandoned;
+      buffer_used_ -= reading.packet->data.payload_length;
+      continue;
+    }
     const Time ready = std::max(reading.ready_at, now());
     reading.packet->stamp(Stage::payload_read, ready);
     // The oldest open id as late as it can be known: the receiver may forget the earlier ones.
-    const TransmitContext& context = peers_[reading.peer]->context;
-    if (reading.generation == context.generation()) {
-      reading.packet->data.open_span = context.open_span(reading.packet->data.message);
-    }
+    reading.packet->data.open_span = context.open_span(reading.packet->data.message);
+    context.sent(reading.packet->transport.sequence, ready);
     egress->send_data(std::move(reading.packet), ready);
   }
 }
@@ -434,6 +440,8 @@ void Transmit::dma_read_done(std::uint64_t tag) {
   reading.ready = true;
   reading.ready_at = now();
   release();
+  // Abandoned packets have left the transmit buffer, too.
+  if (buffer_stalled_) pump(now());
 }
 
 // ---------------------------------------------------------------------------------------------- answers and timers

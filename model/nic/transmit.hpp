@@ -27,6 +27,7 @@ struct TransmitStats {
   Counter retries{"messages", "messages that were retries after no_buffer or busy"};
   Counter packets{"packets", "data packets cut"};
   Counter payload_bytes{"bytes", "payload of these packets"};
+  Counter abandoned{"packets", "data packets not sent, because their peer was given up while their payload was read"};
   Counter list_reads{"reads", "pieces of page lists fetched"};
   Counter ended_ok{"puts", "puts that ended ok"};
   Counter ended_no_mailbox{"puts", "puts that ended no_mailbox"};
@@ -49,10 +50,10 @@ struct TransmitStats {
   Peak buffer{"bytes", "payload being read or waiting for the link"};
   Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
-                       (puts, messages, retries, packets, payload_bytes, list_reads, ended_ok, ended_no_mailbox,
-                        ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds, ended_busy,
-                        ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full, buffer_stalls,
-                        window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
+                       (puts, messages, retries, packets, payload_bytes, abandoned, list_reads, ended_ok,
+                        ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds,
+                        ended_busy, ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full,
+                        buffer_stalls, window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
                        (), ())
 };
 

@@ -39,10 +39,6 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
   check.power_of_two("host.pcie.max_payload", host.pcie.max_payload->count());
   check.power_of_two("host.pcie.max_read_request", host.pcie.max_read_request->count());
   check.power_of_two("host.pcie.lanes", host.pcie.lanes);
-  check.require(
-      nic.windows.on_chip <= 65536U,
-      fmt::format("nic.windows.on_chip: {} contexts do not fit the table's 16-bit value", nic.windows.on_chip.get()),
-      "expected at most 65536");
   // An inline descriptor is never fetched.
   check.require(nic.command.mode.get() == CommandMode::inline_ || nic.command.fetch <= nic.command.depth,
                 fmt::format("nic.command.fetch: {} is more than nic.command.depth = {}", nic.command.fetch.get(),

@@ -10,6 +10,8 @@ namespace rvma {
 namespace {
 
 constexpr std::uint64_t kMillion = 1'000'000;
+/// From this share on a unit is what limits; below it, it waits for something itself a good part of the time.
+constexpr std::uint64_t kBusyPpm = 750'000;
 
 /// "node3.nic.parser" -> "node.nic.parser", "fabric.link.0-1" -> "fabric.link."
 std::string without_numbers(const std::string& path) {
@@ -42,6 +44,11 @@ std::vector<LimitsObserver::Sample> LimitsObserver::sample() const {
   return samples;
 }
 
+void LimitsObserver::put_issued(const PutIssue& /*put*/) {
+  // Without marks: what setting up took belongs to nothing that is measured.
+  if (at_begin_.empty()) at_begin_ = sample();
+}
+
 void LimitsObserver::marked(RankId /*rank*/, bool begin, Time at) {
   if (begin) {
     if (has_begun_) return;
@@ -57,14 +64,14 @@ void LimitsObserver::marked(RankId /*rank*/, bool begin, Time at) {
 
 std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) const {
   const std::vector<Sample> last = has_ended_ ? at_end_ : sample();
-  Time elapsed = region.duration();
-  if (has_begun_) elapsed = (has_ended_ ? end_ : region.last) - begin_;
+  Time elapsed = region.active();
+  if (has_begun_) elapsed = (has_ended_ ? end_ : std::max({begin_, region.last, region.ended})) - begin_;
   std::vector<Limit> limits;
   std::size_t index = 0;
   for (const StatsRegistry::Entry& entry : registry_.entries()) {
     const Utilisation* unit = as_utilisation(entry);
     if (unit == nullptr) continue;
-    const Sample before = has_begun_ ? at_begin_[index] : Sample{};
+    const Sample before = at_begin_.empty() ? Sample{} : at_begin_[index];
     Limit limit;
     limit.unit = entry.unit_path + "." + entry.name;
     limit.kind = without_numbers(limit.unit);
@@ -86,7 +93,7 @@ Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdow
   const Limit& first = limits.front();
   const auto second =
       std::find_if(limits.begin(), limits.end(), [&](const Limit& limit) { return limit.kind != first.kind; });
-  if (first.share_ppm() >= kMillion / 2 || breakdown.samples == 0) {
+  if (first.share_ppm() >= kBusyPpm || breakdown.samples == 0) {
     verdict.name = first.unit;
     verdict.share_ppm = first.share_ppm();
     if (second != limits.end()) {
@@ -95,9 +102,11 @@ Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdow
     }
     return verdict;
   }
-  // Nobody was busy for half of the time: messages spent it on their way, most of it in the longest stage.
+  // Nobody was busy for most of the time: messages spent it on their way, most of it in the longest stage.
   std::vector<std::size_t> stages;
-  for (std::size_t stage = 1; stage < kStages; ++stage) stages.push_back(stage);
+  for (std::size_t stage = 1; stage < kStages; ++stage) {
+    if (static_cast<Stage>(stage) != Stage::turn) stages.push_back(stage);
+  }
   std::stable_sort(stages.begin(), stages.end(),
                    [&](std::size_t a, std::size_t b) { return breakdown.sums[b] < breakdown.sums[a]; });
   Time total;

@@ -25,7 +25,8 @@ struct Limit {
   std::uint64_t share_ppm() const;
 };
 
-/// The verdict: a unit, or, where no unit was busy for half of the time, the longest stage of a message's way.
+/// The verdict: a unit, or, where no unit was busy for three quarters of the time, the longest stage of a message's
+/// way. Of the stages `turn` is left out: it is the wait for others, who wait for something else.
 struct Bottleneck {
   bool is_latency = false;
   std::string name;  ///< unit, or "latency: STAGE"
@@ -38,9 +39,10 @@ struct Bottleneck {
 class LimitsObserver : public PlayerObserver {
  public:
   explicit LimitsObserver(const StatsRegistry& registry) : registry_(registry) {}
+  void put_issued(const PutIssue& put) override;
   void marked(RankId rank, bool begin, Time at) override;
   /// All units that can say how busy they were, the busiest first; ties in order of registration. Without marks the
-  /// time from the first issue to the last count (`region`) is what they are related to.
+  /// time from the first issue to the last count or end of a put (`region`) is what they are related to.
   std::vector<Limit> limits(const RunRecorder::Region& region) const;
 
  private:

@@ -197,6 +197,7 @@ void RunRecorder::marked(RankId rank, bool begin, Time /*at*/) {
     // What was issued before the first mark belongs to no measured region.
     has_marks_ = true;
     region_ = Region{};
+    wire_bytes_ = 0;
     put_to_completion_.reset();
     put_to_ack_.reset();
     breakdown_ = StageBreakdown{};
@@ -222,6 +223,7 @@ void RunRecorder::put_ended(NodeId node, PhysicalAddress put, Outcome outcome, s
   ++totals_.ended[index_of(outcome)];
   const PutRecord* record = registry_.find(node, put);
   RVMA_ASSERT(record != nullptr, "a put ended that no program issued, or twice");
+  if (record->measured) region_.ended = std::max(region_.ended, at);
   if (outcome == Outcome::ok && record->measured) put_to_ack_.add(at - record->issued);
   if (outcome != Outcome::ok) {
     note_unmatched(fmt::format("rank {}: {} to rank {} mailbox {:#018x} ended {}", record->rank.value(),
@@ -241,7 +243,7 @@ void RunRecorder::packet_sent(NodeId /*node*/, const Packet& packet, Time /*at*/
   const PutRecord* put = registry_.find(packet.transport.destination,
                                         MessageRef{packet.transport.source, packet.transport.source_incarnation,
                                                    packet.transport.generation, packet.data.message});
-  if (put != nullptr && put->measured) region_.wire_bytes += packet.wire_bytes;
+  if (put != nullptr && put->measured) wire_bytes_ += packet.wire_bytes;
 }
 
 void RunRecorder::packet_ignored(NodeId /*node*/, const Packet& packet, const char* why, Time /*at*/) {
@@ -300,6 +302,7 @@ void RunRecorder::message_counted(NodeId node, const MessageRef& message, Buffer
     region_.payload_bytes += put->size;
     ++region_.messages;
     region_.last = std::max(region_.last, at);
+    region_.wire_bytes = wire_bytes_;
   }
   LastCounted& last = last_counted(node, buffer);
   last.issued = put->issued;

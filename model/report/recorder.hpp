@@ -77,13 +77,16 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   const StageBreakdown& breakdown() const { return breakdown_; }
   /// Delivered payload bytes over time (whole run).
   const RateSeries& delivered() const { return delivered_; }
-  /// The measured region: its bytes, wire bytes and time (first issue to last count). Without marks: the whole run.
+  /// The measured region: its bytes, wire bytes (up to the last count) and time (first issue to last count). Without
+  /// marks: the whole run.
   struct Region {
     std::uint64_t payload_bytes = 0;
     std::uint64_t wire_bytes = 0;
     std::uint64_t messages = 0;
     Time first = Time::max();
     Time last;
+    Time ended;  ///< of the last put: refused ones keep units busy behind the last count
+    Time active() const { return first.is_never() ? Time::zero() : std::max({first, last, ended}) - first; }
     Time duration() const { return first.is_never() || last < first ? Time::zero() : last - first; }
   };
   const Region& region() const { return region_; }
@@ -180,6 +183,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   StageBreakdown breakdown_;
   RateSeries delivered_;
   Region region_;
+  std::uint64_t wire_bytes_ = 0;  ///< of the region's packets so far
   bool has_marks_ = false;
   std::vector<bool> inside_mark_;
   std::uint64_t operations_ = 0;

@@ -84,8 +84,9 @@ void print_limits(std::ostream& out, const RunReport& report) {
 void print_verdict(std::ostream& out, const RunReport& report) {
   const Bottleneck& verdict = report.bottleneck;
   if (verdict.name.empty()) {
-    out << (report.recorder->operations() == 0 ? "Limited by: nothing ran\n"
-                                               : "Limited by: nothing, since no message was delivered\n");
+    out << (report.recorder->operations() == 0
+                ? "Limited by: nothing ran\n"
+                : "Limited by: unknown, since no message that was measured was delivered\n");
     return;
   }
   const char* measure = verdict.is_latency ? "of the time of a put" : "busy";

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/describe/enum_to_string.hpp>
 #include <utility>
 
-#include "base/value_text.hpp"
 #include "rtl/verilated/compare_outputs.hpp"
 
 namespace rvma {
@@ -15,42 +15,6 @@ Time half(Time period) { return Time::from_ps(period.ps() / 2); }
 
 std::uint64_t ps(Time time) { return static_cast<std::uint64_t>(time.ps()); }
 
-const char* name_of(TableOperation operation) {
-  switch (operation) {
-    case TableOperation::insert:
-      return "insert";
-    case TableOperation::erase:
-      return "erase";
-    case TableOperation::update:
-      return "update";
-    case TableOperation::find:
-      return "find";
-    case TableOperation::flush:
-      return "flush";
-    case TableOperation::load_seed:
-      return "load_seed";
-  }
-  return "unknown";
-}
-
-const char* name_of(TableStatus status) {
-  switch (status) {
-    case TableStatus::ok:
-      return "ok";
-    case TableStatus::exists:
-      return "exists";
-    case TableStatus::not_found:
-      return "not_found";
-    case TableStatus::full:
-      return "full";
-    case TableStatus::busy:
-      return "busy";
-    case TableStatus::bad:
-      return "bad";
-  }
-  return "unknown";
-}
-
 std::string text_of(const TableInputs& inputs) {
   std::string text;
   if (inputs.lookup_valid) {
@@ -58,8 +22,8 @@ std::string text_of(const TableInputs& inputs) {
   }
   if (inputs.command_valid) {
     const TableCommand& command = inputs.command;
-    text += fmt::format("{} {}:{:#x} slot {}", name_of(command.operation), command.pid.value(), command.mailbox.value(),
-                        command.slot.value());
+    text += fmt::format("{} {}:{:#x} slot {}", boost::describe::enum_to_string(command.operation, "unknown"),
+                        command.pid.value(), command.mailbox.value(), command.slot.value());
   }
   return text;
 }
@@ -72,8 +36,8 @@ std::string text_of(const TableOutputs& outputs) {
   }
   if (outputs.answer_valid) {
     const TableAnswer& answer = outputs.answer;
-    text += fmt::format("{} slot {} used {} kicks {} ", name_of(answer.status), answer.slot.value(),
-                        answer.used.count(), answer.kicks);
+    text += fmt::format("{} slot {} used {} kicks {} ", boost::describe::enum_to_string(answer.status, "unknown"),
+                        answer.slot.value(), answer.used.count(), answer.kicks);
   }
   if (outputs.lookup_fault.valid) text += fmt::format("lookup fault {} ", outputs.lookup_fault.place);
   if (outputs.command_fault.valid) text += fmt::format("command fault {} ", outputs.command_fault.place);

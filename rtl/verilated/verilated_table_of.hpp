@@ -4,10 +4,11 @@
 
 #include <verilated.h>
 #include <verilated_fst_c.h>
-#include <verilated_save.h>
 #include <verilated_syms.h>
 #if VM_COVERAGE
 #include <verilated_cov.h>
+#else
+#include <verilated_save.h>
 #endif
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 
 namespace rvma {
 
+#if !VM_COVERAGE  // Verilator 5.006 builds either saving or coverage in
 /// Verilator's serializer into memory.
 class StateWriter : public VerilatedSerialize {
  public:
@@ -72,6 +74,8 @@ class StateReader : public VerilatedDeserialize {
   const std::vector<std::uint8_t>& bytes_;
   std::size_t next_ = 0;
 };
+
+#endif
 
 template <class Model>
 class VerilatedTableOf final : public VerilatedTable {
@@ -147,6 +151,12 @@ class VerilatedTableOf final : public VerilatedTable {
     waves_.reset();
   }
 
+#if VM_COVERAGE
+  std::vector<std::uint8_t> save() override { return {}; }
+  void load(const std::vector<std::uint8_t>& /*state*/) override {
+    RVMA_ASSERT(false, "verilated table: built for coverage, a state cannot be loaded");
+  }
+#else
   std::vector<std::uint8_t> save() override {
     StateWriter writer;
     writer << *model_;
@@ -157,13 +167,20 @@ class VerilatedTableOf final : public VerilatedTable {
     reader >> *model_;
     reader.finish();
   }
+#endif
 
   TableWord stored(TableCopy copy, std::uint32_t place) const override {
     const auto [words, first] = locate(copy, place);
     TableWord word{};
-    for (unsigned bit = 0; bit < word_bits(); ++bit) {
+    // 32 bits at a time; a word need not begin at a unit of Verilator's.
+    for (unsigned bit = 0; bit < word_bits(); bit += 32) {
+      const unsigned bits = std::min(word_bits() - bit, 32U);
       const std::size_t at = first + bit;
-      word[bit / 64] |= std::uint64_t{(words[at / 32] >> (at % 32)) & 1U} << (bit % 64);
+      const unsigned shift = at % 32;
+      std::uint64_t piece = words[at / 32] >> shift;
+      if (shift + bits > 32) piece |= std::uint64_t{words[at / 32 + 1]} << (32 - shift);
+      piece &= (std::uint64_t{1} << bits) - 1;
+      word[bit / 64] |= piece << (bit % 64);
     }
     return word;
   }

@@ -24,5 +24,6 @@ function(rvma_unit_test name)
     TEST_PREFIX "${name}."
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120)
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 ENVIRONMENT
+               "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/testbench/support/lsan.supp")
 endfunction()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,12 @@
 #include "clocked_table.hpp"
 #include "stimulus.hpp"
 
-namespace rvma::cosim {
+namespace rvma {
+
+/// Names a shape in messages.
+static void PrintTo(const VerilatedTable::BuiltShape& built, std::ostream* out) { *out << built.name; }
+
+namespace cosim {
 namespace {
 
 TableKey key_of(std::uint64_t mailbox, std::uint16_t pid = 1) { return {Pid{pid}, Mailbox{mailbox}}; }
@@ -334,4 +340,5 @@ TEST_P(Cosim, RandomStimulus) {
 }
 
 }  // namespace
-}  // namespace rvma::cosim
+}  // namespace cosim
+}  // namespace rvma

@@ -167,7 +167,7 @@ TEST(TransmitContext, EndsMessagesOnTheirOutcomesAlone) {
   EndedList ended;
   for (std::uint32_t put = 10; put < 14; ++put) {
     const MessageId id = transmit.open(put, kNow);
-    EXPECT_EQ(transmit.take_sequence(id, true, kNow), put - 10);
+    EXPECT_EQ(transmit.take_sequence(id, true), put - 10);
   }
   AckHeader ack;
   ack.cumulative = 4;  // all packets, no outcome
@@ -202,7 +202,7 @@ TEST(TransmitContext, ImpossibleAcknowledgementsAreIgnored) {
   TransmitContext transmit{64, 16};
   EndedList ended;
   const MessageId id = transmit.open(1, kNow);
-  transmit.take_sequence(id, true, kNow);
+  transmit.take_sequence(id, true);
   AckHeader ack;
   ack.cumulative = 2;
   EXPECT_FALSE(transmit.acknowledge(ack, kNow, ended));
@@ -223,7 +223,7 @@ TEST(TransmitContext, KeepsItsLimits) {
   EXPECT_FALSE(transmit.message_room());
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(transmit.packet_room());
-    transmit.take_sequence(first, i == 3, kNow);
+    transmit.take_sequence(first, i == 3);
   }
   EXPECT_FALSE(transmit.packet_room());
   AckHeader ack;
@@ -237,8 +237,11 @@ TEST(TransmitContext, TimesOutAMessageAloneOrThePeerAsAWhole) {
   TransmitContext transmit{64, 16};
   EndedList ended;
   EXPECT_TRUE(transmit.deadline(limit, false).is_never());
-  transmit.take_sequence(transmit.open(0, kNow), true, kNow);
-  transmit.take_sequence(transmit.open(1, kNow), true, kNow);
+  transmit.take_sequence(transmit.open(0, kNow), true);
+  transmit.take_sequence(transmit.open(1, kNow), true);
+  EXPECT_TRUE(transmit.deadline(limit, false).is_never()) << "nobody can have heard of packets that are not sent";
+  transmit.sent(0, kNow);
+  transmit.sent(1, kNow + ns(1));
   EXPECT_EQ(transmit.deadline(limit, false), kNow + limit);
   EXPECT_FALSE(transmit.silent(kNow + limit - Time::from_ps(1), limit, false));
   EXPECT_TRUE(transmit.silent(kNow + limit, limit, false));
@@ -259,7 +262,7 @@ TEST(TransmitContext, TimesOutAMessageAloneOrThePeerAsAWhole) {
   EXPECT_EQ(transmit.generation(), 2U);
   const MessageId again = transmit.open(5, kNow);
   EXPECT_EQ(again, MessageId{0});
-  EXPECT_EQ(transmit.take_sequence(again, true, kNow), 0U);
+  EXPECT_EQ(transmit.take_sequence(again, true), 0U);
 }
 
 /// Both ends of a context, with packets and acknowledgements overtaking one another at random: every message ends once,
@@ -287,7 +290,7 @@ TEST(Contexts, AgreeUnderAnyOrder) {
       if (what == 0 && transmit.message_room() && transmit.packet_room()) {
         const MessageId id = transmit.open(static_cast<std::uint32_t>(truth.size()), at);
         truth.push_back(random.below(4) == 0 ? Outcome::bad_key : Outcome::ok);
-        const std::uint32_t sequence = transmit.take_sequence(id, true, at);
+        const std::uint32_t sequence = transmit.take_sequence(id, true);
         packets.push_back({sequence, id, transmit.open_span(id)});
       } else if (what == 1 && !packets.empty()) {
         const std::size_t pick = random.below(packets.size());

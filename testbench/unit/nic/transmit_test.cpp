@@ -253,6 +253,43 @@ TEST(Transmit, PacketsThatNobodyAnswersDoNotHoldTheWindowForEver) {
   EXPECT_EQ(bench.egress.packet(sent).transport.generation, 2U);
 }
 
+// The put has ended by then, and the program may have written to its memory: such bytes must not be delivered.
+TEST(Transmit, PayloadThatIsReadWhenThePeerIsGivenUpIsNotSent) {
+  Bench bench([](NicConfig& config) {
+    config.transmit.buffer = Bytes{4096};
+    config.reliability.rto = Time::from_ns(100);
+    config.reliability.max_tries = 3;
+  });
+  bench.submit(ns(100), Bench::put(0, 2 * 4096));
+  // The first packet leaves at 600 and is never answered; the second is read from 600 to 1100.
+  run_until(ns(899));
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  run_until(Time::from_us(5));
+  EXPECT_EQ(bench.ended(0), Outcome::timeout);
+  EXPECT_EQ(bench.egress.sent.size(), 1U);
+  EXPECT_EQ(bench.transmit->stats().abandoned.value(), 1U);
+  // Its place in the transmit buffer is free again.
+  bench.submit(Time::from_us(6), Bench::put(1, 4096));
+  run_until(Time::from_us(7));
+  ASSERT_EQ(bench.egress.sent.size(), 2U);
+  EXPECT_EQ(bench.egress.packet(1).transport.generation, 2U);
+}
+
+// Patience begins when the packet leaves: nobody can have heard of it before.
+TEST(Transmit, ReadingPayloadForLongIsNotSilenceOfThePeer) {
+  Bench bench([](NicConfig& config) {
+    config.reliability.rto = Time::from_ns(100);
+    config.reliability.max_tries = 3;
+  });
+  bench.submit(ns(100), Bench::put(0, 64));  // read until 600, though patience is 300
+  bench.acknowledge(ns(890), 1, 1);          // 290 after it left
+  run_until(ns(889));
+  ASSERT_EQ(bench.egress.sent.size(), 1U);
+  EXPECT_EQ(bench.ended(0), Outcome::pending);
+  run_until(ns(892));
+  EXPECT_EQ(bench.ended(0), Outcome::ok);
+}
+
 TEST(Transmit, AnAcknowledgementAnnouncedForLaterActsLater) {
   Bench bench;
   bench.submit(ns(100), Bench::put(0, 64));

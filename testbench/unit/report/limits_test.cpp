@@ -113,10 +113,10 @@ TEST(FindBottleneck, IsTheBusiestUnitAndNextOneOfAnotherKind) {
   EXPECT_EQ(verdict.next_share_ppm, 700'000U);
 }
 
-TEST(FindBottleneck, HalfIsTheBorderToLatency) {
+TEST(FindBottleneck, ThreeQuartersAreTheBorderToLatency) {
   const StageBreakdown breakdown = breakdown_of(Stage::payload_read, Stage::fabric);
-  EXPECT_FALSE(find_bottleneck({limit_of("a", "a", 500)}, breakdown).is_latency);
-  const Bottleneck verdict = find_bottleneck({limit_of("a", "a", 499)}, breakdown);
+  EXPECT_FALSE(find_bottleneck({limit_of("a", "a", 750)}, breakdown).is_latency);
+  const Bottleneck verdict = find_bottleneck({limit_of("a", "a", 749)}, breakdown);
   EXPECT_TRUE(verdict.is_latency);
   EXPECT_EQ(verdict.name, "latency: payload_read");
   // 110 of 11 x 10 + 110 + 60.

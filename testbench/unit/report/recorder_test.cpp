@@ -282,6 +282,8 @@ TEST_F(RecorderTest, CountsPackets) {
   EXPECT_EQ(totals.packets_corrupt, 1U);
   EXPECT_EQ(totals.packets_duplicate, 2U);
   EXPECT_EQ(totals.packets_ignored, 3U);
+  EXPECT_EQ(recorder().region().wire_bytes, 0U) << "the region ends with the last count";
+  recorder().message_counted(kReceiver, put.message, BufferId{0}, nic().now());
   EXPECT_EQ(recorder().region().wire_bytes, 2200U);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ class Log : public PlayerObserver {
  public:
   void put_issued(const PutIssue& put) override {
     puts.push_back(put);
+    // Names live as long as the call only.
+    put_names.push_back(put.name == nullptr ? std::optional<NameRef>{} : *put.name);
+    puts.back().name = nullptr;
     open_puts.insert({put.node.value(), put.word.value()});
     most_open_puts = std::max(most_open_puts, open_puts.size());
   }
@@ -52,6 +56,7 @@ class Log : public PlayerObserver {
   void operation_done(RankId rank) override { done[rank.value()].push_back(SimContext::now()); }
 
   std::vector<PutIssue> puts;
+  std::vector<std::optional<NameRef>> put_names;
   std::vector<BufferPost> posts;
   std::vector<Time> seen;
   std::vector<std::string> calls;
@@ -183,7 +188,7 @@ TEST(Player, OperationsRunInOrderAndTellWhatTheyDo) {
                                              "1 get_buf_ptrs ok 0:150"));
   ASSERT_EQ(machine.log.puts.size(), 2U);
   EXPECT_EQ(machine.log.puts[0].seed, 0U) << "the put's index";
-  EXPECT_EQ(machine.trace->spelling(RankId{0}, *machine.log.puts[0].name), "p");
+  EXPECT_EQ(machine.trace->spelling(RankId{0}, machine.log.put_names[0].value()), "p");
   EXPECT_EQ(machine.log.puts[1].seed, 77U);
   EXPECT_EQ(machine.log.puts[1].offset, 7U);
   EXPECT_EQ(machine.log.puts[1].key, 9U);
