@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Proves the properties of table_properties.v for small shapes of the core, shows that they can fail and that their
-situations are reached. Prints a table; exit 1 on any surprise."""
+situations are reached. Prints a table; exit 1 on any surprise. docs/how-to/prove-the-verilog-table.md tells more."""
 
 import argparse
 import concurrent.futures
@@ -44,10 +44,10 @@ class Shape:
             "MaxKicks": self.max_kicks, "Latency": self.latency, "Protection": self.protection,
         }
 
-    def step_depth(self):
-        """The longest command, the answers of its last lookups, and the cycle after."""
+    def step_depth(self, after=None):
+        """The longest command, then Latency cycles or `after`, at the end of which p4_step_ends is due."""
         longest = 5 + 4 * self.max_kicks + self.banks * self.slots * (self.max_kicks + 1)
-        return max(longest, 1 + self.rows) + self.latency + 2
+        return max(longest, 1 + self.rows) + (after or self.latency)
 
 
 def probes(shape):
@@ -75,7 +75,7 @@ def probes(shape):
     }
 
 
-# Keys are only compared and values only copied, so a proof for narrow ones holds for wide ones: see README.md.
+# Keys are only compared and values only copied, so a proof for narrow ones holds for wide ones: the manual tells why.
 WIDTHS = {"MAILBOX_BITS": 3, "PID_BITS": 1, "VALUE_BITS": 1}
 
 
@@ -109,27 +109,42 @@ def run(command, log):
         return process.returncode, usage.ru_utime + usage.ru_stime
 
 
-def synthesize(work, rtl, shape, from_reset, only=0, concrete_hash=False):
-    """Writes model.aig; returns the seconds."""
-    parameters = dict(shape.parameters(), FromReset=int(from_reset), Only=only)
-    files = [str(f) for f in sorted(rtl.glob("*.v")) if f.name not in ABSTRACTED]
-    files += [str(HERE / f) for f in ("abstract_memory.v", "abstract_fill.v", "abstract_hash.v", "table_properties.v")]
-    define = "-DFORMAL_CONCRETE_HASH" if concrete_hash else ""
-    chparam = " ".join(f"-chparam {name} {value}" for name, value in parameters.items())
-    script = [
-        f"read_verilog -formal {define} -I{rtl} {' '.join(files)}",
-        f"hierarchy -check -top table_properties {chparam}",
-        "rename -top table_properties",
-        "proc", "flatten", "select -module table_properties",
-        *[f"connect -set probe_{name} {signal}" for name, signal in probes(shape).items()],
-        "select -clear", "check -assert", "opt -full", "async2sync", "chformal -cover -remove", "dffunmap", "memory_map",
-        "setundef -undriven -anyseq", "techmap", "opt_clean", "dffunmap", "simplemap", "abc -g AND -fast", "opt_clean",
-        f"write_aiger -zinit -map {work / 'model.map'} {work / 'model.aig'}",
-    ]
+def run_yosys(work, script):
+    """Returns the exit status, the seconds and the log."""
     (work / "model.ys").write_text("\n".join(script) + "\n", encoding="utf-8")
-    status, seconds = run(["yosys", "-q", "-s", str(work / "model.ys")], work / "yosys.log")
+    log = work / "yosys.log"
+    status, seconds = run(["yosys", "-q", "-s", str(work / "model.ys")], log)
+    return status, seconds, log.read_text(encoding="utf-8")
+
+
+def read_core(rtl, top, parameters, more=(), define=""):
+    """Commands that leave `top` flat, with the abstract parts in place of the core's own."""
+    files = [str(f) for f in sorted(rtl.glob("*.v")) if f.name not in ABSTRACTED]
+    files += [str(HERE / f) for f in ("abstract_memory.v", "abstract_fill.v", "abstract_hash.v", *more)]
+    chparam = " ".join(f"-chparam {name} {value}" for name, value in parameters.items())
+    return [f"read_verilog -formal {define} -I{rtl} {' '.join(files)}", f"hierarchy -check -top {top} {chparam}",
+            f"rename -top {top}", "proc", "flatten"]
+
+
+def synthesize(work, rtl, task):
+    """Writes model.aig or model.smt2; returns the seconds."""
+    parameters = dict(task.shape.parameters(), FromReset=int(task.from_reset), Only=task.only)
+    define = "-DFORMAL_CONCRETE_HASH" if task.concrete_hash else ""
+    script = [
+        *read_core(rtl, "table_properties", parameters, ["table_properties.v"], define),
+        "select -module table_properties",
+        *[f"connect -set probe_{name} {signal}" for name, signal in probes(task.shape).items()],
+        "select -clear", "check -assert", "opt -full", "async2sync", "dffunmap", "memory_map",
+        "setundef -undriven -anyseq",
+    ]
+    if task.engine == "abc":
+        script += ["chformal -cover -remove", "techmap", "opt_clean", "dffunmap", "simplemap", "abc -g AND -fast",
+                   "opt_clean", f"write_aiger -zinit -map {work / 'model.map'} {work / 'model.aig'}"]
+    else:
+        script += ["opt_clean", f"write_smt2 -wires {work / 'model.smt2'}"]
+    status, seconds, log = run_yosys(work, script)
     if status != 0:
-        sys.exit(f"{work / 'yosys.log'}:\n{(work / 'yosys.log').read_text(encoding='utf-8')[-2000:]}")
+        sys.exit(f"{work / 'yosys.log'}:\n{log[-2000:]}")
     return seconds
 
 
@@ -142,7 +157,7 @@ class Task:
     expected: str  # "proved" | "fails" | "reached"
     only: int = 0
     concrete_hash: bool = False
-    structural: bool = False
+    engine: str = "abc"  # "abc" | "structure" | a solver of yosys-smtbmc
     edits: tuple = ()  # of the broken core: (file, from, to)
     outcome: str = ""
     seconds: float = 0.0
@@ -167,11 +182,16 @@ def broken_rtl(task, work):
 
 
 def execute(task, work):
-    if task.structural:
-        return no_path_from_inputs(task, work)
     work.mkdir(parents=True, exist_ok=True)
     rtl = broken_rtl(task, work)
-    task.seconds = synthesize(work, rtl, task.shape, task.from_reset, task.only, task.concrete_hash)
+    if task.engine == "structure":
+        return no_path_from_inputs(task, work, rtl)
+    task.seconds = synthesize(work, rtl, task)
+    task.seconds += bmc3(task, work) if task.engine == "abc" else smtbmc(task, work)
+    return task
+
+
+def bmc3(task, work):
     log = work / "abc.log"
     # fold: assumptions become part of what is proved.
     _, seconds = run(["yosys-abc", "-c", f"read_aiger {work / 'model.aig'}; fold; strash; bmc3 -F {task.depth + 1}"], log)
@@ -180,33 +200,42 @@ def execute(task, work):
     clean = re.search(r"No output asserted in (\d+) frames", text)
     if asserted:
         task.outcome = f"{'reached' if task.only > 100 else 'fails'} in cycle {asserted.group(1)}"
-        if task.expected == "proved":
-            task.outcome += f" ({asserted.group(0)})"
     elif clean and int(clean.group(1)) > task.depth:
         task.outcome = "proved"
     else:
         task.outcome = f"undecided: {text[-300:]}"
-    task.seconds += seconds
-    return task
+    return seconds
 
 
-def no_path_from_inputs(task, work):
+def smtbmc(task, work):
+    log = work / "smtbmc.log"
+    # presat: an assumption that nothing satisfies is an error.
+    mode = "-c" if task.expected == "reached" else "--presat"
+    _, seconds = run(["yosys-smtbmc", "-s", task.engine, mode, "--noprogress", "-t", str(task.depth + 1),
+                      str(work / "model.smt2")], log)
+    text = log.read_text(encoding="utf-8")
+    failed = re.search(r"Assert failed in \w+: (\w+)", text)
+    cycles = [int(cycle) for cycle in re.findall(r"(?:Reached cover statement at|BMC failed!|Checking assertions in) .*?step (\d+)", text)]
+    if "Status: passed" in text and task.expected == "reached":
+        task.outcome = f"reached, all by cycle {max(cycles)}"
+    elif "Status: passed" in text:
+        task.outcome = "proved"
+    elif failed:
+        task.outcome = f"fails in cycle {max(cycles)}: {failed.group(1)}"
+    else:
+        task.outcome = f"undecided: {text[-1000:]}"
+    return seconds
+
+
+def no_path_from_inputs(task, work, rtl):
     """No output of the core depends on an input of the same cycle: of what is left without its registers, no output is
     connected to an input."""
-    work.mkdir(parents=True, exist_ok=True)
-    rtl = broken_rtl(task, work)
-    files = [*(str(f) for f in sorted(rtl.glob("*.v")) if f.name not in ABSTRACTED),
-             *(str(HERE / f) for f in ("abstract_memory.v", "abstract_fill.v", "abstract_hash.v"))]
-    chparam = " ".join(f"-chparam {name} {value}" for name, value in task.shape.parameters().items())
-    (work / "model.ys").write_text("\n".join([
-        f"read_verilog -formal -I{rtl} {' '.join(files)}", f"hierarchy -check -top rvma_table {chparam}",
-        "rename -top rvma_table", "proc", "flatten", "opt_clean",
+    status, task.seconds, log = run_yosys(work, [
+        *read_core(rtl, "rvma_table", task.shape.parameters()), "opt_clean",
         "select -assert-min 50 t:$*dff*", "delete t:$*dff*",
         # clk_i and rst_ni apart.
         "select -assert-none o:* %ci* i:lookup_* i:command_* i:reset_seed_i %u %u %i",
-    ]) + "\n", encoding="utf-8")
-    status, task.seconds = run(["yosys", "-q", "-s", str(work / "model.ys")], work / "yosys.log")
-    log = (work / "yosys.log").read_text(encoding="utf-8")
+    ])
     task.outcome = "proved" if status == 0 else "fails" if "selection is not empty" in log else f"undecided: {log[-300:]}"
     return task
 
@@ -239,9 +268,11 @@ BROKEN = (
     ("ready is low in the cycle of an answer", 4,
      ((COMMAND, "assign ready_o = idle && !clear_i;", "assign ready_o = idle && !clear_i && !answer_valid_q;"),)),
     ("an insertion with a path of most kicks never ends", 4,
-     ((COMMAND, "(state_q == StCheck && state_d == StCheck)", "1'b0"),)),
+     ((COMMAND, "is_insert && !(path_empty && found) && !bank_empty && path_full", "1'b0"),)),
     ("an insertion all of whose candidates are on its path never ends", 4,
-     ((COMMAND, "(state_q == StPick && on_path && last_try)", "1'b0"),)),
+     ((COMMAND, ": state_q == StPick && on_path && last_try;", ": 1'b0;"),)),
+    ("a loaded seed is never answered", 4,
+     ((COMMAND, "(!fill_busy_i || fill_last_i);", "(!fill_busy_i || fill_last_i) && !running_q;"),)),
     ("a search writes before it knows", 5,
      ((COMMAND, "assign write_o = state_q == StWrite ||", "assign write_o = state_q == StWrite || path_push ||"),)),
     ("full clears a row", 5,
@@ -272,35 +303,54 @@ SITUATIONS = {
 }
 
 
+STEP = "prove: all, one step of the induction over commands"
+RESET = "prove: all, from reset"
+SHAPES = (Shape("latency1", 1), Shape("latency2", 2, stash=2, protection=1), Shape("latency3", 3, max_kicks=3))
+
+
+def quick_tasks():
+    shape = SHAPES[0]
+    return [Task(STEP, shape, shape.step_depth(), False, "proved"), Task(RESET, shape, 14, True, "proved")]
+
+
+def all_tasks():
+    tasks = []
+    for shape in SHAPES:
+        tasks.append(Task(STEP, shape, shape.step_depth(), False, "proved"))
+        tasks.append(Task(RESET, shape, 19, True, "proved"))
+        tasks.append(Task("prove: 4 no output depends on an input of its cycle", shape, 0, False, "proved", engine="structure"))
+    # By other engines.
+    shape = SHAPES[0]
+    tasks.append(Task(f"{STEP}, boolector", shape, shape.step_depth(), False, "proved", engine="boolector"))
+    tasks.append(Task(f"{RESET}, boolector", shape, 14, True, "proved", engine="boolector"))
+    tasks.append(Task("reach: all situations, boolector", shape, shape.step_depth(7), False, "reached", 100,
+                      concrete_hash=True, engine="boolector"))
+    for what, only, edits in BROKEN:
+        # Candidates that are on the path already need three kicks.
+        shape = SHAPES[2] if "candidates" in what else SHAPES[0]
+        tasks.append(Task(f"broken: {only} {PROPERTIES[only]}: {what}", shape, shape.step_depth(7), False, "fails", only,
+                          edits=edits))
+    tasks.append(Task("broken: 4 handshake: the sweep after reset never ends", SHAPES[0], 14, True, "fails", 4,
+                      edits=((COMMAND, "else if (sweep_row_q == LastRow) sweep_q <= 1'b0;", ""),)))
+    tasks.append(Task("broken: 4 handshake: ready depends on valid", SHAPES[0], 0, False, "fails", engine="structure",
+                      edits=((COMMAND, "assign ready_o = idle && !clear_i;", "assign ready_o = idle && valid_i;"),)))
+    for only, (what, depth) in SITUATIONS.items():
+        tasks.append(Task(f"reach: {what}", SHAPES[0], depth or SHAPES[0].step_depth(7), depth is not None, "reached",
+                          only, concrete_hash=True))
+    return tasks
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="tasks whose name contains this")
-    parser.add_argument("--quick", action="store_true", help="one shape, small depth from reset, nothing else")
+    parser.add_argument("--quick", action="store_true", help="proofs of one shape, the one from reset of a smaller depth")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     for tool in ("yosys", "yosys-abc"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} was not found")
 
-    shapes = [Shape("latency1", 1), Shape("latency2", 2, stash=2, protection=1), Shape("latency3", 3, max_kicks=3)]
-    if options.quick:
-        shapes = shapes[:1]
-    tasks = []
-    for shape in shapes:
-        tasks.append(Task("prove: all, one step of the induction over commands", shape, shape.step_depth(), False, "proved"))
-        tasks.append(Task("prove: all, from reset", shape, 14 if options.quick else 19, True, "proved"))
-        tasks.append(Task("prove: 4 no output depends on an input of its cycle", shape, 0, False, "proved", structural=True))
-    if not options.quick:
-        tasks.append(Task("broken: 4 ready depends on valid", shapes[0], 0, False, "fails", structural=True,
-                          edits=((COMMAND, "assign ready_o = idle && !clear_i;", "assign ready_o = idle && valid_i;"),)))
-        for what, only, edits in BROKEN:
-            # Candidates that are on the path already need three kicks.
-            shape = shapes[2] if "candidates" in what else shapes[0]
-            tasks.append(Task(f"broken: {only} {PROPERTIES[only]}: {what}", shape, shape.step_depth(), False, "fails", only,
-                              edits=edits))
-        for only, (what, depth) in SITUATIONS.items():
-            tasks.append(Task(f"reach: {what}", shapes[0], depth or shapes[0].step_depth(), depth is not None, "reached",
-                              only, concrete_hash=True))
+    tasks = quick_tasks() if options.quick else all_tasks()
     tasks = [task for task in tasks if options.only in task.what + task.shape.name]
     if not tasks:
         sys.exit("no such task")

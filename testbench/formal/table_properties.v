@@ -9,7 +9,8 @@
 //                   commands. If DEPTH covers the longest command and Latency, each cycle after reset lies in such a
 //                   step, and so the assertions hold for ever. That commands end is asserted.
 //
-// Only = n asserts property n alone (0: all), to show that it fails for a wrong core.
+// Only = n asserts property n alone (0: all), to show that it fails for a wrong core; from 100 on, situations that are
+// to be reached.
 `default_nettype none
 `include "rvma_table_constants.vh"
 
@@ -17,6 +18,12 @@
   always @* if (rst_ni) begin \
     if (assuming) assume (condition); \
     else if (Only == 0 || Only == property) label: assert (condition); \
+  end
+// One situation as an assertion that fails when it is reached, or all of them as covers.
+`define REACH(label, number, situation) \
+  always @* if (rst_ni && !assuming) begin \
+    if (Only == number) reach_``label: assert (!(situation)); \
+    if (Only == 100) cover_``label: cover (situation); \
   end
 
 module table_properties #(
@@ -359,11 +366,20 @@ module table_properties #(
 
   // A step ends with the last answer of the lookups that were presented before its next cut: what follows is another
   // step's. A wrong core gets some cycles more to show what it has lost.
+  localparam After = Only == 0 ? Latency : 7;
   reg [2:0] since_q = 3'd0;
+  reg [7:0] cycle_q = 8'd0;
+  reg cut_q = 1'b0;  // there was one
   always @(posedge clk_i) begin
     if (since_q != 3'd0 || (cut && !first_q)) since_q <= since_q + (since_q != 3'd7);
+    cycle_q <= cycle_q + (cycle_q != 8'd255);
+    cut_q <= cut_q || cut;
   end
-  always @* assume (FromReset == 1 || since_q < (Only == 0 ? Latency : 7));
+  always @* assume (FromReset == 1 || since_q < After);
+
+  // What makes it an induction: the sweep after reset comes to a cut, and each step ends within the depth of the proof.
+  `CHECK(p4_first_cut, 4, FromReset == 0 || cycle_q <= Rows || cut || cut_q)
+  `CHECK(p4_step_ends, 4, FromReset == 1 || cycle_q < Longest + After)
 
   `CHECK(between_control, 7, !cut || (!probe_sweep && probe_sweep_row == 0 && probe_fill_busy == filling))
   `CHECK(between_command, 7, !cut || (filling ? !answer_valid_o && probe_running == running_q &&
@@ -377,19 +393,18 @@ module table_properties #(
   `CHECK(between_parity, 7, !cut || Protection == 0 || parity == 0)
 
   // ------------------------------------------------------------------------------------------------ reachable
-  // Only = 100 + n: fails if situation n is reached.
-  `CHECK(reach_hit, 101, Only == 0 || !(of_watched && lookup_hit_o))
-  `CHECK(reach_kick, 102, Only == 0 || !(ends && is_insert && answer_kicks_o != 0))
-  `CHECK(reach_two_kicks, 103, Only == 0 || !(ends && is_insert && answer_kicks_o == 2))
-  `CHECK(reach_hit_while_moving, 104, Only == 0 || !(of_watched && lookup_hit_o && moved_q[Top]))
-  `CHECK(reach_stash, 105, Only == 0 || !(ends && is_insert && answer_in_stash_o))
-  `CHECK(reach_full, 106, Only == 0 || !full)
-  `CHECK(reach_exists, 107, Only == 0 || !(answer_valid_o && answer_status_o == `RVMA_TABLE_EXISTS))
-  `CHECK(reach_erased, 108, Only == 0 || !(ends && is_erase && watched_q))
-  `CHECK(reach_updated, 109, Only == 0 || !(ends && is_update && watched_q && new_value_q != value_q))
-  `CHECK(reach_busy, 110, Only == 0 || !(answer_valid_o && answer_status_o == `RVMA_TABLE_BUSY))
-  `CHECK(reach_seed_loaded, 111, Only == 0 || !(ends && is_load_seed))
-  `CHECK(reach_flushed, 112, Only == 0 || !(ends && is_flush && stored_q))
+  `REACH(hit, 101, of_watched && lookup_hit_o)
+  `REACH(kick, 102, ends && is_insert && answer_kicks_o != 0)
+  `REACH(two_kicks, 103, ends && is_insert && answer_kicks_o == 2)
+  `REACH(hit_while_moving, 104, of_watched && lookup_hit_o && moved_q[Top])
+  `REACH(in_stash, 105, ends && is_insert && answer_in_stash_o)
+  `REACH(full, 106, full)
+  `REACH(exists, 107, answer_valid_o && answer_status_o == `RVMA_TABLE_EXISTS)
+  `REACH(erased, 108, ends && is_erase && watched_q)
+  `REACH(updated, 109, ends && is_update && watched_q && new_value_q != value_q)
+  `REACH(busy, 110, answer_valid_o && answer_status_o == `RVMA_TABLE_BUSY)
+  `REACH(seed_loaded, 111, ends && is_load_seed)
+  `REACH(flushed, 112, ends && is_flush && stored_q)
 
 endmodule
 
