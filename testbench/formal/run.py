@@ -14,7 +14,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-RTL = HERE.parent.parent / "rtl"
+ROOT = HERE.parent.parent
+RTL = ROOT / "rtl"
+PAGE = ROOT / "docs/how-to/prove-the-verilog-table.md"
+RESULTS = "## Results\n"  # the page's last section
 ABSTRACTED = {"rvma_table_memory.v", "rvma_table_fill.v", "rvma_table_hash.v"}
 PROPERTIES = {
     1: "no false hit",
@@ -157,7 +160,7 @@ class Task:
     expected: str  # "proved" | "fails" | "reached"
     only: int = 0
     concrete_hash: bool = False
-    engine: str = "abc"  # "abc" | "structure" | a solver of yosys-smtbmc
+    engine: str = "abc"  # "abc" | "z3" | "structure"
     edits: tuple = ()  # of the broken core: (file, from, to)
     outcome: str = ""
     seconds: float = 0.0
@@ -165,6 +168,9 @@ class Task:
     def line(self):
         mark = "" if self.passed() else "   <-- SURPRISE"
         return f"{self.what:112} {self.shape.name:8} {self.depth:5} {self.seconds:7.1f} s  {self.outcome}{mark}"
+
+    def row(self):
+        return f"| {self.what} | {self.shape.name} | {self.depth} | {self.seconds:.0f} | {self.outcome} |"
 
     def passed(self):
         return self.outcome.split()[0] == self.expected
@@ -209,16 +215,16 @@ def bmc3(task, work):
 
 def smtbmc(task, work):
     log = work / "smtbmc.log"
-    # presat: an assumption that nothing satisfies is an error.
-    mode = "-c" if task.expected == "reached" else "--presat"
-    _, seconds = run(["yosys-smtbmc", "-s", task.engine, mode, "--noprogress", "-t", str(task.depth + 1),
+    # unroll: without it z3 does not come to an end. noincr: each cycle anew is faster for proofs.
+    mode = ["-c"] if task.expected == "reached" else ["--noincr"]
+    _, seconds = run(["yosys-smtbmc", "-s", task.engine, "--unroll", *mode, "--noprogress", "-t", str(task.depth + 1),
                       str(work / "model.smt2")], log)
     text = log.read_text(encoding="utf-8")
     failed = re.search(r"Assert failed in \w+: (\w+)", text)
-    cycles = [int(cycle) for cycle in re.findall(r"(?:Reached cover statement at|BMC failed!|Checking assertions in) .*?step (\d+)", text)]
-    if "Status: passed" in text and task.expected == "reached":
-        task.outcome = f"reached, all by cycle {max(cycles)}"
-    elif "Status: passed" in text:
+    cycles = [int(cycle) for cycle in re.findall(r"(?:Reached cover statement at|Checking assertions in) .*?step (\d+)", text)]
+    if "Status: PASSED" in text and task.expected == "reached":
+        task.outcome = f"reached, all in cycles {min(cycles)} to {max(cycles)}"
+    elif "Status: PASSED" in text:
         task.outcome = "proved"
     elif failed:
         task.outcome = f"fails in cycle {max(cycles)}: {failed.group(1)}"
@@ -319,12 +325,14 @@ def all_tasks():
         tasks.append(Task(STEP, shape, shape.step_depth(), False, "proved"))
         tasks.append(Task(RESET, shape, 19, True, "proved"))
         tasks.append(Task("prove: 4 no output depends on an input of its cycle", shape, 0, False, "proved", engine="structure"))
-    # By other engines.
+    # Again by another engine.
     shape = SHAPES[0]
-    tasks.append(Task(f"{STEP}, boolector", shape, shape.step_depth(), False, "proved", engine="boolector"))
-    tasks.append(Task(f"{RESET}, boolector", shape, 14, True, "proved", engine="boolector"))
-    tasks.append(Task("reach: all situations, boolector", shape, shape.step_depth(7), False, "reached", 100,
-                      concrete_hash=True, engine="boolector"))
+    tasks.append(Task(f"{STEP}; z3", shape, shape.step_depth(), False, "proved", engine="z3"))
+    tasks.append(Task(f"{RESET}; z3", shape, 14, True, "proved", engine="z3"))
+    tasks.append(Task("reach: all that follows, as covers; z3", shape, shape.step_depth(7), False, "reached", 100,
+                      concrete_hash=True, engine="z3"))
+    tasks.append(Task("broken: any: the stash is not looked at; z3", shape, shape.step_depth(), False, "fails", engine="z3",
+                      edits=((STASH, "assign lookup_hit_o = |lookup_hits;", "assign lookup_hit_o = 1'b0;"),)))
     for what, only, edits in BROKEN:
         # Candidates that are on the path already need three kicks.
         shape = SHAPES[2] if "candidates" in what else SHAPES[0]
@@ -344,9 +352,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     parser.add_argument("--quick", action="store_true", help="proofs of one shape, the one from reset of a smaller depth")
+    parser.add_argument("--write", action="store_true", help="write the results into the manual, if none is a surprise")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    for tool in ("yosys", "yosys-abc"):
+    if options.write and (options.quick or options.only):
+        parser.error("--write is for the whole")
+    for tool in ("yosys", "yosys-abc") if options.quick else ("yosys", "yosys-abc", "yosys-smtbmc", "z3"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} was not found")
 
@@ -362,8 +373,23 @@ def main():
             for future in concurrent.futures.as_completed(futures):
                 print(future.result().line(), flush=True)
     surprises = [task for task in tasks if not task.passed()]
-    print(f"{len(tasks)} tasks, {len(surprises)} surprises")
+    print(f"{len(tasks)} tasks, {sum(task.seconds for task in tasks):.0f} s of processor, {len(surprises)} surprises")
+    if options.write and not surprises:
+        write_results(tasks)
     return 1 if surprises else 0
+
+
+def write_results(tasks):
+    version = subprocess.run(["yosys", "-V"], capture_output=True, text=True, check=True).stdout.split(" (")[0]
+    head = PAGE.read_text(encoding="utf-8").partition(RESULTS)[0]
+    rows = "\n".join(task.row() for task in tasks)
+    PAGE.write_text(f"""{head}{RESULTS}
+Made by `scripts/formal --write` with {version}: do not edit. {len(tasks)} tasks, {sum(task.seconds for task in tasks):.0f} s of processor.
+
+| task | shape | depth | seconds | outcome |
+|---|---|---|---|---|
+{rows}
+""", encoding="utf-8")
 
 
 if __name__ == "__main__":
