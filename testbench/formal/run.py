@@ -325,9 +325,10 @@ def all_tasks():
         tasks.append(Task(STEP, shape, shape.step_depth(), False, "proved"))
         tasks.append(Task(RESET, shape, 19, True, "proved"))
         tasks.append(Task("prove: 4 no output depends on an input of its cycle", shape, 0, False, "proved", engine="structure"))
-    # Again by another engine.
-    shape = SHAPES[0]
+    # Again by another engine, which needs long for a longer step.
+    shape = Shape("one kick", 1, max_kicks=1)
     tasks.append(Task(f"{STEP}; z3", shape, shape.step_depth(), False, "proved", engine="z3"))
+    shape = SHAPES[0]
     tasks.append(Task(f"{RESET}; z3", shape, 14, True, "proved", engine="z3"))
     tasks.append(Task("reach: all that follows, as covers; z3", shape, shape.step_depth(7), False, "reached", 100,
                       concrete_hash=True, engine="z3"))
