@@ -250,28 +250,57 @@ to register; pins are not constrained.
 """
 
 
+# Wrong cores, and what must be said of them.
+WRONG = {
+    "latch": ("rvma_table_lookup.v", "    value = {ValueBits{1'b0}};\n", "    if (good) value = {ValueBits{1'b0}};\n", "latches"),
+    "memory": ("rvma_table_memory.v", "  always @(posedge clk_i) begin\n    if (write_i)",
+               "  integer i;\n  always @(posedge clk_i) begin\n"
+               "    if (write_i) for (i = 0; i < Words; i = i + 1) words_q[i] <= 0;\n    if (write_i)", "memories of"),
+}
+
+
+def refused(tools, wrong):
+    """Whether the smallest shape of a core that is made wrong is refused for the right reason."""
+    file, old, new, reason = WRONG[wrong]
+    rtl = tools.work / "rtl"
+    shutil.copytree(RTL, rtl)
+    text = (rtl / file).read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        sys.exit(f"{file} does not have once: {old}")
+    (rtl / file).write_text(text.replace(old, new), encoding="utf-8")
+    try:
+        generic(Tools(tools.work, rtl), shapes()[0])
+    except SystemExit as refusal:
+        print(refusal)
+        return reason in str(refusal)
+    return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the smallest shape, not routed; writes nothing")
-    parser.add_argument("--rtl", type=pathlib.Path, default=RTL, help="read the core from here")
+    parser.add_argument("--wrong", choices=WRONG, help="the smallest shape of a wrong core: 0 if it is refused")
+    parser.add_argument("--page", type=pathlib.Path, default=PAGE, help="write this file")
     options = parser.parse_args()
-    for tool in ("yosys",) if options.quick else ("yosys", "nextpnr-ice40"):
+    quick = options.quick or options.wrong
+    for tool in ("yosys",) if quick else ("yosys", "nextpnr-ice40"):
         if shutil.which(tool) is None:
             sys.exit(f"{tool} was not found")
 
     with tempfile.TemporaryDirectory(prefix="rvma-synthesis-") as directory:
-        tools = Tools(pathlib.Path(directory), options.rtl.resolve())
-        all_shapes = shapes()[:1] if options.quick else shapes()
-        generic_rows = [generic(tools, shape) for shape in all_shapes]
-        xilinx_rows = [xilinx(tools, shape) for shape in all_shapes]
-        if options.quick:
+        tools = Tools(pathlib.Path(directory), RTL)
+        if options.wrong:
+            return 0 if refused(tools, options.wrong) else 1
+        generic_rows = [generic(tools, shape) for shape in (shapes()[:1] if quick else shapes())]
+        xilinx_rows = [xilinx(tools, shape) for shape in (shapes()[:1] if quick else shapes())]
+        if quick:
             print("\n".join(generic_rows + xilinx_rows))
             return 0
         routed_rows = [place_and_route(tools, "whole core", "rvma_table", ROUTED, ROUTED.parameters())]
         for what, module in (("lookups alone", "rvma_table_lookup"), ("commands alone", "rvma_table_command")):
             routed_rows.append(place_and_route(tools, what, module, ROUTED_HALF, half_parameters(ROUTED_HALF, module)))
-    PAGE.write_text(page(generic_rows, xilinx_rows, routed_rows), encoding="utf-8")
-    print(f"{PAGE.relative_to(ROOT)} is written")
+    options.page.write_text(page(generic_rows, xilinx_rows, routed_rows), encoding="utf-8")
+    print(f"{options.page} is written")
     return 0
 
 
