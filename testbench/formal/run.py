@@ -223,7 +223,7 @@ def smtbmc(task, work):
     failed = re.search(r"Assert failed in \w+: (\w+)", text)
     cycles = [int(cycle) for cycle in re.findall(r"(?:Reached cover statement at|Checking assertions in) .*?step (\d+)", text)]
     if "Status: PASSED" in text and task.expected == "reached":
-        task.outcome = f"reached, all in cycles {min(cycles)} to {max(cycles)}"
+        task.outcome = f"reached in cycles {min(cycles)} to {max(cycles)}"
     elif "Status: PASSED" in text:
         task.outcome = "proved"
     elif failed:
