@@ -256,10 +256,9 @@ more rows. The frequency is nextpnr's estimate of the slowest path from register
 
 # Wrong cores, and what must be said of them.
 WRONG = {
-    "latch": ("rvma_table_lookup.v", "    value = {ValueBits{1'b0}};\n", "    if (good) value = {ValueBits{1'b0}};\n", "latches"),
-    "memory": ("rvma_table_memory.v", "  always @(posedge clk_i) begin\n    if (write_i)",
-               "  integer i;\n  always @(posedge clk_i) begin\n"
-               "    if (write_i) for (i = 0; i < Words; i = i + 1) words_q[i] <= 0;\n    if (write_i)", "memories of"),
+    "latch": ("rvma_table_stash.v", "        command_value = {ValueBits{1'b0}};\n", "", "latches"),
+    "memory": ("rvma_table_banks.v", ".write_i(write_all_i || (write_i && write_bank_i == Bank && write_slot_i == Slot))",
+               ".write_i(1'b0)", "memories of"),
 }
 
 
