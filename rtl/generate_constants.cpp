@@ -4,10 +4,11 @@
 #include "nic/translation_table.hpp"
 #include "nic/translation_table_constants.hpp"
 
+namespace rvma {
+
 namespace {
 
-using namespace rvma;
-using namespace rvma::table_constants;
+using namespace table_constants;  // NOLINT(google-build-using-namespace): all of them are printed
 
 void section(const char* comment) { std::printf("\n// %s\n", comment); }
 
@@ -104,12 +105,7 @@ void cycles() {
       "                        `RVMA_TABLE_GREATER(1 + (Rows), 1 + `RVMA_TABLE_FILL_CYCLES(Rows)))");
 }
 
-}  // namespace
-
-/// The SystemC library, which the table's headers bring in, wants one.
-int sc_main(int, char**) { return 0; }
-
-int main() {
+void print_constants() {
   std::puts(
       "// Made by rtl_generate_constants from model/nic/translation_table_constants.hpp and translation_table.hpp: do\n"
       "// not edit; build the target rtl_constants after a change there.\n"
@@ -122,5 +118,16 @@ int main() {
   shape();
   cycles();
   std::puts("\n`endif");
+}
+
+}  // namespace
+
+}  // namespace rvma
+
+/// The SystemC library, which the table's headers bring in, wants one.
+int sc_main(int, char**) { return 0; }
+
+int main() {
+  rvma::print_constants();
   return 0;
 }

@@ -250,9 +250,10 @@ class Loader {
   void name(std::size_t offset, std::string name) {
     if (skipping()) return;
     if (in_list()) {
-      if (!list_levels_.back().insert(name).second) {
+      if (!list_levels_.back().names.insert(name).second) {
         fail(offset, "name " + quoted(name) + " is given twice in one entry of " + path_, "");
       }
+      list_levels_.back().name = name;
       list_.push_key(name);
       return;
     }
@@ -293,7 +294,7 @@ class Loader {
     if (skipping()) {
       ++skipped_depth_;
     } else if (in_list()) {
-      list_levels_.emplace_back();
+      open_level(offset);
     } else if (target_ == Target::root) {
       open_sections_.emplace_back();
       target_ = Target::nothing;
@@ -319,9 +320,10 @@ class Loader {
     if (skipping()) {
       ++skipped_depth_;
     } else if (in_list()) {
-      list_levels_.emplace_back();
+      open_level(offset);
     } else if (target_ == Target::key) {
       list_offset_ = offset;
+      list_places_.clear();
       list_.reset();
       list_levels_.emplace_back();
     } else {
@@ -336,12 +338,29 @@ class Loader {
     }
     list_levels_.pop_back();
     list_.push_array(n);
-    if (!in_list()) set(list_offset_, key_->set(list_.release()));
+    if (in_list()) return;
+    const std::optional<ValueError> error = key_->set(list_.release());
+    if (!error) return;
+    const auto place = list_places_.find(error->within);
+    fail_value(place == list_places_.end() ? list_offset_ : place->second, *error);
+  }
+  /// Notes where a value within a list stands.
+  void note_place(std::size_t offset) {
+    ListLevel& level = list_levels_.back();
+    list_places_[level.path + "/" + (level.name.empty() ? std::to_string(level.index++) : level.name)] = offset;
+  }
+  void open_level(std::size_t offset) {
+    const ListLevel& level = list_levels_.back();
+    ListLevel inner;
+    inner.path = level.path + "/" + (level.name.empty() ? std::to_string(level.index) : level.name);
+    note_place(offset);
+    list_levels_.push_back(std::move(inner));
   }
 
   void text_value(std::size_t offset, const std::string& text) {
     if (skipping()) return;
     if (in_list()) {
+      note_place(offset);
       list_.push_string(text);
     } else if (target_ == Target::key) {
       set(offset, key_->set_text(text));
@@ -353,6 +372,7 @@ class Loader {
   void json_value(std::size_t offset, T value) {
     if (skipping()) return;
     if (in_list()) {
+      note_place(offset);
       if constexpr (std::is_same_v<T, bool>) {
         list_.push_bool(value);
       } else {
@@ -396,8 +416,16 @@ class Loader {
   std::string path_;
   KeyBase* key_ = nullptr;
 
-  json::value_stack list_;                          ///< the list value being built
-  std::vector<std::set<std::string>> list_levels_;  ///< names seen on each open level of it
+  /// An open list or object within a list value.
+  struct ListLevel {
+    std::string path;             ///< JSON pointer
+    std::set<std::string> names;  ///< seen so far, in an object
+    std::string name;             ///< of the value that comes, in an object
+    std::size_t index = 0;        ///< of the value that comes, in a list
+  };
+  json::value_stack list_;  ///< the list value being built
+  std::vector<ListLevel> list_levels_;
+  std::map<std::string, std::size_t> list_places_;  ///< offset of each value in it, by JSON pointer
   std::size_t list_offset_ = 0;
 };
 

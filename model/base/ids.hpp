@@ -29,6 +29,8 @@ class StrongId {
 
 /// One host with one RNIC, 0..N-1.
 using NodeId = StrongId<struct NodeTag, std::uint32_t>;
+/// One switch of the fabric, 0..S-1.
+using SwitchId = StrongId<struct SwitchTag, std::uint32_t>;
 /// One process of the trace; rank r lives on node r / ranks_per_node.
 using RankId = StrongId<struct RankTag, std::uint32_t>;
 /// Process number within its node: rank % ranks_per_node.

@@ -13,6 +13,7 @@
 
 #include <boost/describe.hpp>
 #include <boost/mp11/algorithm.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -161,6 +162,16 @@ class StatVisitor {
   virtual void utilisation(const std::string& name, const Utilisation& stat) = 0;
 };
 
+/// Units too many to have a statistic each, which can say how busy they were: of them `limits` names the busiest.
+class UtilisationTable {
+ public:
+  virtual ~UtilisationTable() = default;
+  virtual std::size_t size() const = 0;
+  /// Full path that the unit's Utilisation would have.
+  virtual std::string unit(std::size_t index) const = 0;
+  virtual const Utilisation& utilisation(std::size_t index) const = 0;
+};
+
 /// Every statistic of a run under a unique full path ("node0.nic.parser", "packets").
 class StatsRegistry {
  public:
@@ -178,11 +189,15 @@ class StatsRegistry {
   }
   /// In order of registration.
   const std::vector<Entry>& entries() const { return entries_; }
+  /// The table outlives the registry.
+  void add_table(const UtilisationTable& table) { tables_.push_back(&table); }
+  const std::vector<const UtilisationTable*>& tables() const { return tables_; }
   void reset();
 
  private:
   void add_stat(const std::string& unit_path, const char* name, StatBase& stat);
   std::vector<Entry> entries_;
+  std::vector<const UtilisationTable*> tables_;
   std::unordered_set<std::string> taken_;  ///< full paths
 };
 

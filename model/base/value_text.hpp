@@ -21,6 +21,8 @@ namespace rvma {
 struct ValueError {
   std::string what;
   std::string expected;
+  /// Where in a list it stands, as a JSON pointer ("/2/kind"); empty: the whole value.
+  std::string within{};
 };
 [[noreturn]] void throw_exception_from_error(const ValueError& error, const boost::source_location& location);
 
@@ -139,6 +141,13 @@ struct ValueText<T, std::enable_if_t<std::is_unsigned_v<T> && !std::is_same_v<T,
   }
   static std::string print(T value) { return std::to_string(value); }
   static boost::json::value to_json(T value) { return detail::json_unsigned(value); }
+};
+/// Any text, taken as it is.
+template <>
+struct ValueText<std::string> : detail::ScalarText<std::string, ValueText<std::string>> {
+  static std::string type_name() { return "text"; }
+  static ValueResult<std::string> parse(std::string_view text) { return std::string{text}; }
+  static std::string print(const std::string& value) { return value; }
 };
 /// `on` and `off`; JSON true and false as well.
 template <>

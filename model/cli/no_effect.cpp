@@ -20,12 +20,20 @@ struct Rule {
 std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks) {
   const std::uint32_t per_node = config.workload.ranks_per_node;
   const std::uint32_t nodes = (ranks + per_node - 1) / per_node;
-  const bool has_switch = resolve(config.fabric.topology, nodes) != Topology::p2p;
+  const Topology topology = resolve(config.fabric.topology, nodes);
+  const bool has_switch = topology != Topology::p2p;
+  const bool has_one_path = !has_switch || topology == Topology::star;
   const bool inline_mode = config.nic.command.mode.get() == CommandMode::inline_;
+  const std::string another_shape = "the topology is " + ValueText<Topology>::print(topology);
   const Rule rules[] = {
       {"fabric.switch.", !has_switch, "there is no switch in topology p2p"},
-      {"fabric.star.", !has_switch, "the topology is p2p"},
-      {"fabric.routing", true, "there is only one path between any two nodes"},
+      {"fabric.star.", topology != Topology::star, another_shape},
+      {"fabric.fat_tree.", topology != Topology::fat_tree, another_shape},
+      {"fabric.dragonfly.", topology != Topology::dragonfly, another_shape},
+      {"fabric.torus.", topology != Topology::torus, another_shape},
+      {"fabric.hyperx.", topology != Topology::hyperx, another_shape},
+      {"fabric.file.", topology != Topology::file, another_shape},
+      {"fabric.routing", has_one_path, "there is only one path between any two nodes"},
       {"fabric.faults.", nodes < 2, "there is only one node, and its packets turn round before the link"},
       {"fabric.link.", nodes < 2, "there is only one node, and its packets turn round before the link"},
       {"fabric.faults.reverse_hold", config.fabric.faults.reverse == 0U, "fabric.faults.reverse is 0"},

@@ -19,6 +19,7 @@
 #include "platform/system.hpp"
 #include "report/atomic_file.hpp"
 #include "report/limits.hpp"
+#include "report/links_csv.hpp"
 #include "report/progress.hpp"
 #include "report/recorder.hpp"
 #include "report/run_report.hpp"
@@ -164,6 +165,7 @@ struct ResultFiles {
   std::unique_ptr<AtomicFile> completions;
   std::unique_ptr<AtomicFile> puts;
   std::unique_ptr<AtomicFile> calls;
+  std::unique_ptr<AtomicFile> links;
   std::unique_ptr<AtomicFile> stats;
 
   bool open(const std::string& directory, ErrorList& errors) {
@@ -184,11 +186,12 @@ struct ResultFiles {
     completions = make("completions.csv");
     puts = make("puts.csv");
     calls = make("calls.csv");
+    links = make("links.csv");
     stats = make("stats.json");
     return errors.empty();
   }
   bool commit(ErrorList& errors) {
-    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), stats.get()}) {
+    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), stats.get()}) {
       if (const auto error = file->commit()) errors.add(*error);
     }
     return errors.empty();
@@ -383,9 +386,15 @@ class Run {
     }
     player_ = std::make_unique<Player>(trace, config.workload, config.nic.history, homes, player_observers);
     player_->on_interruption([this] { return watch_.must_stop(); });
-    for (std::uint32_t r = 0; r < trace.ranks(); ++r) {
-      system_->run_on(RankId{r}, [this, r](Driver&) { player_->play(RankId{r}); });
-    }
+    for (std::uint32_t r = 0; r < trace.ranks(); ++r) start(RankId{r});
+    system_->on_node_events([this](NodeId node) { each_rank(node, [this](RankId rank) { player_->crashed(rank); }); },
+                            [this](NodeId node) {
+                              each_rank(node, [this](RankId rank) {
+                                if (!player_->has_restart(rank)) return;
+                                player_->prepare_restart(rank, system_->driver(rank));
+                                start(rank);
+                              });
+                            });
   }
 
   /// Runs to the end and fills `report`; its pointers are valid as long as this object.
@@ -404,7 +413,7 @@ class Run {
     report.end = now;
     // A refused post of a program that made no later call: its answer lies in memory.
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
-    recorder_.finish(now);
+    recorder_.finish(now, system_->losses());
     judge(end, report);
     if (scoreboard_) {
       scoreboard_->finish(now, recorder_.totals(), end == End::starved);
@@ -415,7 +424,19 @@ class Run {
     describe(report);
   }
 
+  /// After execute().
+  void write_links(std::ostream& out) const { write_links_csv(out, system_->fabric(), SimContext::now()); }
+
  private:
+  void start(RankId rank) {
+    system_->run_on(rank, [this, rank](Driver&) { player_->play(rank); });
+  }
+  template <class Call>
+  void each_rank(NodeId node, Call&& call) {
+    for (std::uint32_t r = 0; r < trace_.ranks(); ++r) {
+      if (system_->node_of(RankId{r}) == node) call(RankId{r});
+    }
+  }
   TableUnitFactory table_factory() {
     if (options_.table == TableKind::model) return &ModelTableUnit::make;
     RtlTableOptions table;
@@ -523,6 +544,23 @@ void check_waves(const std::string& wave, const Config& config, std::uint32_t ra
   }
 }
 
+/// Restart blocks of ranks whose node never restarts.
+std::vector<std::string> restart_blocks_without_effect(const Config& config, const Trace& trace) {
+  std::vector<std::string> warnings;
+  const std::vector<FaultEvent>& events = config.fabric.faults.events->events;
+  for (const auto& [rank, place] : trace.restart_blocks()) {
+    const NodeId node{rank.value() / config.workload.ranks_per_node.get()};
+    const bool runs = std::any_of(events.begin(), events.end(), [node = node](const FaultEvent& event) {
+      return event.kind == FaultKind::node_restart && node_of(event) == node;
+    });
+    if (runs) continue;
+    warnings.push_back(place.source + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) +
+                       ": warning: the restart block of rank " + std::to_string(rank.value()) +
+                       " never runs: fabric.faults.events has no node_restart of node " + std::to_string(node.value()));
+  }
+  return warnings;
+}
+
 int report_errors(const ErrorList& errors) {
   errors.print(std::cerr);
   return kBadInput;
@@ -558,6 +596,7 @@ int run_command(const std::vector<std::string>& arguments) {
   }
   if (!errors.empty()) return report_errors(errors);
   for (const std::string& warning : trace->warnings()) std::cerr << warning << "\n";
+  for (const std::string& warning : restart_blocks_without_effect(config, *trace)) std::cerr << warning << "\n";
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
@@ -571,6 +610,7 @@ int run_command(const std::vector<std::string>& arguments) {
   RunReport report;
   run.execute(report);
   if (!options.out_dir.empty()) {
+    run.write_links(files.links->stream());
     write_stats_json(files.stats->stream(), report);
     if (!files.commit(errors)) return report_errors(errors);
   }

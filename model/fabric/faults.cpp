@@ -14,9 +14,14 @@ constexpr Frequency kExactTime = Frequency::mhz(1'000'000);
 }  // namespace
 
 FaultStage::FaultStage(const sc_core::sc_module_name& name, SimContext& context, const FaultsConfig& config,
-                       PacketSinkIf& next, const std::string& stats_path)
+                       PacketSinkIf& next, const std::string& stats_path, PacketPool& packets, FabricLosses& losses)
     : Component(name, context, kExactTime),
       next_(next),
+      packets_(packets),
+      losses_(losses),
+      drop_ppb_(config.drop->ppb()),
+      corrupt_ppb_(config.corrupt->ppb()),
+      duplicate_ppb_(config.duplicate->ppb()),
       reverse_(config.reverse),
       reverse_hold_(config.reverse_hold),
       jitter_ps_(static_cast<std::uint64_t>(config.jitter->ps())),
@@ -26,20 +31,51 @@ FaultStage::FaultStage(const sc_core::sc_module_name& name, SimContext& context,
 }
 
 bool FaultStage::wanted(const FaultsConfig& config) {
-  return config.jitter.get() != Time::zero() || config.reverse.get() > 1;
+  const bool loses = config.drop->ppb() > 0 || config.corrupt->ppb() > 0 || config.duplicate->ppb() > 0;
+  return loses || config.jitter.get() != Time::zero() || config.reverse.get() > 1;
 }
 
 void FaultStage::deliver(PacketPtr packet, Time at) {
   ++stats_.packets;
   // 1. Batches whose time is up before this packet arrives go without it.
   expire(at);
-  // 2. Hold, or pass on.
+  // 2. Lost: its place in the receiver's buffer is free again.
+  if (drop_ppb_ > 0 && random_.chance(drop_ppb_)) {
+    ++stats_.dropped;
+    losses_.lose(*packet);
+    RVMA_ASSERT(upstream_ != nullptr, "a fault stage without the link that feeds it");
+    upstream_->return_credit(packet->wire_bytes, at);
+    arm();
+    return;
+  }
+  // 3. Damaged.
+  if (corrupt_ppb_ > 0 && random_.chance(corrupt_ppb_)) {
+    ++stats_.corrupted;
+    packet->corrupted = true;
+  }
+  // 4. Doubled.
+  if (duplicate_ppb_ > 0 && random_.chance(duplicate_ppb_)) {
+    ++stats_.duplicated;
+    losses_.copy(*packet);
+    PacketPtr copy = packets_.acquire();
+    packet->copy_to(*copy);
+    copy->is_duplicate = true;
+    copy->wire_bytes = 0;
+    pass(std::move(packet), at);
+    pass(std::move(copy), at);
+  } else {
+    pass(std::move(packet), at);
+  }
+  arm();
+}
+
+/// Holds the packet, or lets it go on.
+void FaultStage::pass(PacketPtr packet, Time at) {
   if (reverse_ > 1) {
     hold(std::move(packet), at);
   } else {
     depart(std::move(packet), at, at);
   }
-  arm();
 }
 
 std::uint64_t FaultStage::flow_of(const Packet& packet) {

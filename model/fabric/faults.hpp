@@ -1,7 +1,8 @@
 /// \file
-/// What the fabric may do to packets, on the last hop in front of a NIC: delay each by a random time, and turn the
-/// order of a flow's packets round. Nothing is lost here, and credits are untouched: a packet that is held goes on
-/// occupying the receiver's buffer that its sender has paid for.
+/// What the fabric may do to packets, on the last hop in front of a NIC: lose, damage and double them, delay each by a
+/// random time, and turn the order of a flow's packets round. A packet that is held goes on occupying the receiver's
+/// buffer that its sender has paid for; one that is lost gives it back at once; a copy is paid for by nobody and takes
+/// none.
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -19,19 +20,25 @@
 namespace rvma {
 
 struct FaultStats {
-  Counter packets{"packets", "packets that passed"};
+  Counter packets{"packets", "packets that came"};
+  Counter dropped{"packets", "packets lost, by chance"};
+  Counter corrupted{"packets", "packets damaged, by chance"};
+  Counter duplicated{"packets", "packets doubled, by chance"};
   Counter reversed{"packets", "packets delivered in a batch whose order was turned round"};
   Counter let_go{"batches", "batches let go by reverse_hold before they were full"};
   TimeSum delay_ns{"time that packets were held, by either fault"};
-  BOOST_DESCRIBE_CLASS(FaultStats, (), (packets, reversed, let_go, delay_ns), (), ())
+  BOOST_DESCRIBE_CLASS(FaultStats, (), (packets, dropped, corrupted, duplicated, reversed, let_go, delay_ns), (), ())
 };
 
-/// Stands between a link and its far end. In this order: (dropping, duplicating and corrupting belong here, before
-/// anything is held: each acts on a packet by itself), reverse, jitter, delivery in order of time.
+/// Stands between a link and its far end. In this order: drop, corrupt, duplicate (each by a throw of its own),
+/// reverse, jitter, delivery in order of time. Data and acknowledgements alike.
 class FaultStage : public Component, public PacketSinkIf {
  public:
+  /// Copies come out of `packets`; what is lost and copied is added to `losses`. Both outlive the stage.
   FaultStage(const sc_core::sc_module_name& name, SimContext& context, const FaultsConfig& config, PacketSinkIf& next,
-             const std::string& stats_path);
+             const std::string& stats_path, PacketPool& packets, FabricLosses& losses);
+  /// The link that feeds the stage, for the credit of what is lost. Before the first packet.
+  void connect(LinkCreditIf& upstream) { upstream_ = &upstream; }
 
   /// Whether the configuration asks for a stage at all; without one the link is wired straight through.
   static bool wanted(const FaultsConfig& config);
@@ -67,6 +74,7 @@ class FaultStage : public Component, public PacketSinkIf {
   };
 
   /// Data and acknowledgements between two nodes are a flow each.
+  void pass(PacketPtr packet, Time at);
   static std::uint64_t flow_of(const Packet& packet);
   void hold(PacketPtr packet, Time at);
   /// Lets go every batch whose time is up at `time` or before.
@@ -77,6 +85,12 @@ class FaultStage : public Component, public PacketSinkIf {
   void arm();
 
   PacketSinkIf& next_;
+  PacketPool& packets_;
+  FabricLosses& losses_;
+  LinkCreditIf* upstream_ = nullptr;
+  std::uint64_t drop_ppb_;
+  std::uint64_t corrupt_ppb_;
+  std::uint64_t duplicate_ppb_;
   std::uint32_t reverse_;
   Time reverse_hold_;
   std::uint64_t jitter_ps_;

@@ -10,6 +10,26 @@
 
 namespace rvma {
 
+/// What the fabric lost and made, each counted where it happens: sent + copied = lost + arrived.
+struct FabricLosses {
+  std::uint64_t data_lost = 0;  ///< packets
+  std::uint64_t acknowledgements_lost = 0;
+  std::uint64_t data_copied = 0;  ///< packets that arrive once more than they were sent
+  std::uint64_t acknowledgements_copied = 0;
+
+  void lose(const Packet& packet) { ++(packet.transport.type == PacketType::data ? data_lost : acknowledgements_lost); }
+  FabricLosses& operator+=(const FabricLosses& other) {
+    data_lost += other.data_lost;
+    acknowledgements_lost += other.acknowledgements_lost;
+    data_copied += other.data_copied;
+    acknowledgements_copied += other.acknowledgements_copied;
+    return *this;
+  }
+  void copy(const Packet& packet) {
+    ++(packet.transport.type == PacketType::data ? data_copied : acknowledgements_copied);
+  }
+};
+
 /// Input of a NIC, a switch port or a fault stage.
 class PacketSinkIf : public virtual sc_core::sc_interface {
  public:

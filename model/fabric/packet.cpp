@@ -32,7 +32,12 @@ void Packet::recycle() {
   payload.reset();
   wire_bytes = 0;
   corrupted = false;
+  is_resent = false;
+  is_duplicate = false;
+  route = RouteState{};
   left.fill(Time::zero());
 }
+
+void Packet::copy_to(Packet& copy) const { copy = *this; }
 
 }  // namespace rvma

@@ -115,6 +115,17 @@ BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read
 inline constexpr std::size_t kStages = 14;
 using StageTimes = std::array<Time, kStages>;
 
+/// A packet's way through the switches. The link out of a NIC clears it.
+struct RouteState {
+  static constexpr std::uint32_t kNoDetour = 0xffff'ffff;
+  Time entered;                      ///< when its first bit left the NIC
+  Time header_arrives;               ///< at the input that it is being delivered to
+  std::uint32_t detour = kNoDetour;  ///< place that it passes first (topology.hpp), until it has been there
+  std::uint8_t channel = 0;          ///< virtual channel of the buffer that it is in or on its way to
+  std::uint8_t hops = 0;             ///< links between switches taken so far
+  std::uint8_t global_hops = 0;      ///< those of them between groups, in a dragonfly
+};
+
 struct Packet {
   TransportHeader transport;
   DataHeader data;     ///< meaningful if transport.type is data
@@ -124,10 +135,15 @@ struct Packet {
   std::uint32_t wire_bytes = 0;
   /// A fault has flipped bits: the CRC check at the receiver will fail.
   bool corrupted = false;
+  bool is_resent = false;     ///< not the first sending of its number
+  bool is_duplicate = false;  ///< a copy that the fabric made
+  RouteState route;
   StageTimes left{};
 
   void stamp(Stage stage, Time when) { left[static_cast<std::size_t>(stage)] = when; }
   void recycle();
+  /// Makes `copy` another packet with the same contents, payload shared.
+  void copy_to(Packet& copy) const;
 };
 using PacketPool = Pool<Packet>;
 using PacketPtr = PacketPool::Handle;

@@ -32,8 +32,19 @@ void Core::run(std::function<void()> program) {
   sc_core::sc_spawn_options options;
   options.set_stack_size(kStackBytes);
   const std::string thread_name = std::string{basename()} + "_program";
-  sc_core::sc_spawn([this, program = std::move(program)] { thread(program); },
-                    sc_core::sc_gen_unique_name(thread_name.c_str()), &options);
+  finished_ = false;
+  thread_ = sc_core::sc_spawn([this, program = std::move(program)] { thread(program); },
+                              sc_core::sc_gen_unique_name(thread_name.c_str()), &options);
+}
+
+void Core::crash() {
+  if (thread_.valid() && !thread_.terminated()) thread_.kill();
+  if (watched_) memory_.unwatch(*watched_);
+  watched_.reset();
+  resume_.cancel();
+  sleep_ = Sleep::none;
+  waiting_ = false;
+  finished_ = true;
 }
 
 void Core::thread(const std::function<void()>& program) {
@@ -103,8 +114,13 @@ void Core::block() {
   sleep_ = Sleep::none;
 }
 
+void Core::watch(PhysicalAddress word) {
+  watched_ = memory_.watch(word, 8, [this] { on_word_written(); });
+}
+
 /// The monitor saw a write: the thread goes on after what noticing it costs, in one step.
 void Core::on_word_written() {
+  watched_.reset();
   woken_at_ = now();
   if (sleep_ == Sleep::mwait) {
     resume_after(mwait_wakeup_);
@@ -121,7 +137,7 @@ void Core::on_word_written() {
 void Core::mwait(PhysicalAddress word) {
   sleep_ = Sleep::mwait;
   sleep_from_ = now();
-  memory_.watch(word, 8, [this] { on_word_written(); });
+  watch(word);
   block();
   ++stats_.wakeups;
   stats_.asleep_ns += woken_at_ - sleep_from_;
@@ -143,7 +159,7 @@ Time Core::wait_nonzero(PhysicalAddress word, WaitHow how, const std::function<v
       sleep_from_ = start;
       while (load64(word) == 0) {
         sleep_ = Sleep::poll;
-        memory_.watch(word, 8, [this] { on_word_written(); });
+        watch(word);
         block();
       }
       stats_.burned_ns += now() - start;

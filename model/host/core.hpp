@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <tlm>
 
@@ -46,7 +47,10 @@ class Core : public Component {
   Core(const sc_core::sc_module_name& name, SimContext& context, const CoreConfig& config, Pid pid, MemoryIf& memory);
   ~Core() override;
 
+  /// One program at a time; another one after crash(), while the simulation runs.
   void run(std::function<void()> program);
+  /// The host loses power: the program ends in the middle of whatever it does. Not from its own thread.
+  void crash();
   bool finished() const { return finished_; }
   Pid pid() const { return pid_; }
   MemoryIf& memory() { return memory_; }
@@ -86,6 +90,7 @@ class Core : public Component {
 
   void thread(const std::function<void()>& program);
   void resume_after(Time delay);
+  void watch(PhysicalAddress word);
   void pause(Time time);
   void block();
   void mwait(PhysicalAddress word);
@@ -101,6 +106,8 @@ class Core : public Component {
   bool finished_ = false;
   bool waiting_ = false;
 
+  sc_core::sc_process_handle thread_;
+  std::optional<std::uint64_t> watched_;  ///< handle of the monitor that the thread sleeps on
   Sleep sleep_ = Sleep::none;
   Time sleep_from_;  ///< poll: the instant of the last poll before the word was written
   Time woken_at_;    ///< the cause of the wake-up

@@ -186,7 +186,7 @@ void Memory::store(std::uint64_t address, const std::uint8_t* from, std::uint64_
 
 Memory::Page& Memory::page_at(std::uint64_t number) {
   std::unique_ptr<Page[]>& group = groups_[number >> kGroupBits];
-  if (!group) group.reset(new Page[std::size_t{1} << kGroupBits]);
+  if (!group) group = std::make_unique<Page[]>(std::size_t{1} << kGroupBits);
   return group[number & ((1U << kGroupBits) - 1)];
 }
 

@@ -207,6 +207,14 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
   place(std::move(packet), message, bound.place, cycle);
 }
 
+void AddressConversion::cut_off(const MessageRef& message, std::uint32_t binding, Time at) {
+  const WindowStore::CutOff cut = windows_.cut_off(binding);
+  observers_.tell([&](NicObserver& observer) {
+    observer.message_cut_off(node_, message, cut.buffer, cut.is_broken, at);
+    if (cut.retired_now) observer.epoch_retired(node_, cut.slot, cut.buffer, cut.epoch, true, at);
+  });
+}
+
 void AddressConversion::refuse(const MessageRef& message, Outcome reason, Time at) {
   ++refusals(reason);
   delivery->refuse(message, reason, at);

@@ -53,7 +53,7 @@ struct AddressConversionStats {
 /// Packets are decided in arrival order. One that misses in the page cache waits for its line, and later ones overtake
 /// it; its line is fetched once however many packets need it. Once a packet needs a fetch and nic.receive.page_misses
 /// are outstanding, decisions wait. They also wait while the DMA write queue has no room.
-class AddressConversion : public Component, public AddressConversionIf, public DmaClient {
+class AddressConversion : public Component, public AddressConversionIf, public CutOffIf, public DmaClient {
  public:
   sc_core::sc_port<TableLookupIf> lookup;
   sc_core::sc_port<DeliveryIf> delivery;
@@ -68,6 +68,7 @@ class AddressConversion : public Component, public AddressConversionIf, public D
 
   /// Decides at cycle `ready`, or when the decision before and back-pressure allow.
   void convert(PacketPtr packet, Cycles ready) override;
+  void cut_off(const MessageRef& message, std::uint32_t binding, Time at) override;
 
   void dma_written(std::uint64_t tag, Time entered, Time visible) override;
   /// A line of a page list has arrived.

@@ -83,6 +83,8 @@ std::uint32_t BindingStore::bind(NodeId source, const DataHeader& header, Buffer
   binding.buffer = buffer;
   binding.message_offset = message_offset;
   binding.counted = 0;
+  binding.on_the_way = 1;
+  binding.cut_off = false;
   binding.placed.mark(header.packet_index);
   return entry;
 }

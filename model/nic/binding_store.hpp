@@ -39,6 +39,8 @@ struct Binding {
   BufferId buffer;
   std::uint64_t message_offset = 0;  ///< of the message's first byte within the buffer
   std::uint64_t counted = 0;         ///< bytes
+  std::uint32_t on_the_way = 0;      ///< packets placed and not counted yet
+  bool cut_off = false;              ///< nothing of it counts any more; freed when nothing is on the way
   PacketBitmap placed;
 
   bool agrees_with(NodeId from, const DataHeader& header) const;

@@ -83,11 +83,24 @@ struct CompletionConfig {
 struct ReliabilityConfig {
   Key<std::uint32_t> window{1024, {1, 65536}, "packets in flight per peer and direction"};
   Key<std::uint32_t> messages{1024, {1, 32768}, "messages open per peer and direction"};
-  Key<Time> rto{Time::from_us(100), {Time::from_ns(100), Time::from_us(10'000'000)}, "retransmission time-out"};
-  Key<std::uint32_t> max_tries{8, {1, 64}, "sendings of a packet before the sender gives up"};
+  Key<Time> rto{Time::from_us(100),
+                {Time::from_ns(100), Time::from_us(10'000'000)},
+                "least retransmission time-out; measured round trips raise it, and each time-out in a row doubles it, "
+                "three times at most"};
+  Key<std::uint32_t> max_tries{
+      8,
+      {1, 64},
+      "sendings of a packet, or requests for an outcome, in a row that nothing answers, before the sender gives up"};
+  Key<Time> reorder_window{Time::from_us(5),
+                           {Time::zero(), Time::from_us(10'000'000)},
+                           "a packet counts as lost when one that was sent so much later is acknowledged; doubles when "
+                           "that was wrong"};
   Key<Time> idle{Time::from_us(100'000),
                  {Time::from_us(1), Time::from_us(1'000'000'000)},
                  "silence after which a receiver cuts off a peer's bound messages"};
+  Key<Time> quiet{Time::from_us(1000),
+                  {Time::zero(), Time::from_us(1'000'000'000)},
+                  "for so long a restarted NIC ignores all packets: longer than one can live in the fabric"};
   Key<std::uint32_t> rnr_tries{7, {0, 1'000'000}, "retries of a message refused no_buffer or busy"};
   Key<Time> rnr_delay{Time::from_us(5), {Time::zero(), Time::from_us(10'000'000)}, "pause before such a retry"};
   Key<std::uint32_t> ack_every{16, {1, 1024}, "packets that one acknowledgement covers at most"};
@@ -95,8 +108,8 @@ struct ReliabilityConfig {
       Time::from_ns(400), {Time::zero(), Time::from_us(1'000'000)}, "longest wait of an acknowledgement for company"};
   Key<std::uint32_t> refusals_told{64, {64, 65536}, "refusals told to one source in any 10 us"};
   BOOST_DESCRIBE_CLASS(ReliabilityConfig, (),
-                       (window, messages, rto, max_tries, idle, rnr_tries, rnr_delay, ack_every, ack_delay,
-                        refusals_told),
+                       (window, messages, rto, max_tries, reorder_window, idle, quiet, rnr_tries, rnr_delay, ack_every,
+                        ack_delay, refusals_told),
                        (), ())
 };
 

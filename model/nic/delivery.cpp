@@ -13,9 +13,6 @@ std::size_t words_for(std::uint32_t window) {
   return words;
 }
 
-/// The later of two serial numbers.
-std::uint32_t later(std::uint32_t a, std::uint32_t b) { return serial_distance(a, b) > 0 ? a : b; }
-
 }  // namespace
 
 WindowBitmap::WindowBitmap(std::uint32_t window) : words_(words_for(window)) {}
@@ -32,8 +29,6 @@ bool RefusalBudget::take(Time at) {
   told_.push_back(at);
   return true;
 }
-
-// ------------------------------------------------------------------------------------------------- ReceiveContext
 
 ReceiveContext::ReceiveContext(std::uint32_t incarnation, std::uint32_t generation, const ReceiveLimits& limits)
     : incarnation_(incarnation),
@@ -53,7 +48,7 @@ ReceiveContext::Answer ReceiveContext::admit(std::uint32_t sequence, MessageId m
     answer.admission.verdict = Verdict::duplicate;
     return answer;
   }
-  const std::uint32_t oldest = later(message.value() - open_span, messages_.base());
+  const std::uint32_t oldest = serial_later(message.value() - open_span, messages_.base());
   if (static_cast<std::uint32_t>(ahead) >= window_ ||
       serial_distance(message.value(), oldest) >= static_cast<std::int32_t>(most_messages_)) {
     answer.admission.verdict = Verdict::stale;
@@ -62,7 +57,7 @@ ReceiveContext::Answer ReceiveContext::admit(std::uint32_t sequence, MessageId m
   // 2. A number that was not seen before.
   seen_.set(sequence);
   answer.in_order = sequence == next_expected_;
-  next_expected_ = later(next_expected_, sequence + 1);
+  next_expected_ = serial_later(next_expected_, sequence + 1);
   // 3. Its message: ids that the sender has closed are forgotten, new ones start as unseen.
   advance_oldest(oldest);
   if (serial_distance(message.value(), oldest) < 0) {
@@ -78,10 +73,17 @@ ReceiveContext::Answer ReceiveContext::admit(std::uint32_t sequence, MessageId m
 }
 
 void ReceiveContext::advance_oldest(std::uint32_t oldest) {
-  while (messages_.base() != oldest && !messages_.empty()) messages_.pop_front();
+  while (messages_.base() != oldest && !messages_.empty()) {
+    const Message& passed = messages_.front();
+    if (passed.state == MessageState::bound) {
+      abandoned_.push_back({MessageId{messages_.base()}, passed.binding});
+      --bound_;
+    }
+    messages_.pop_front();
+  }
   if (messages_.base() != oldest) messages_.restart(oldest);
-  ok_prefix_ = later(ok_prefix_, oldest);
-  outcomes_end_ = later(outcomes_end_, oldest);
+  ok_prefix_ = serial_later(ok_prefix_, oldest);
+  outcomes_end_ = serial_later(outcomes_end_, oldest);
 }
 
 ReceiveContext::Message* ReceiveContext::find(MessageId message) {
@@ -92,6 +94,7 @@ void ReceiveContext::bind(MessageId message, std::uint32_t binding) {
   Message* entry = find(message);
   if (entry == nullptr || entry->state != MessageState::unseen) return;
   entry->state = MessageState::bound;
+  ++bound_;
   entry->binding = binding;
 }
 
@@ -102,16 +105,33 @@ void ReceiveContext::refuse(MessageId message, Outcome reason, bool told, Time a
   if (!told) return;
   entry->outcome = reason;
   entry->told_from = at;
-  outcomes_end_ = later(outcomes_end_, message.value() + 1);
+  outcomes_end_ = serial_later(outcomes_end_, message.value() + 1);
 }
 
 void ReceiveContext::end(MessageId message, Time at) {
   Message* entry = find(message);
   if (entry == nullptr || entry->state == MessageState::refused || entry->state == MessageState::done) return;
+  if (entry->state == MessageState::bound) --bound_;
   entry->state = MessageState::done;
   entry->outcome = Outcome::ok;
   entry->told_from = at;
-  outcomes_end_ = later(outcomes_end_, message.value() + 1);
+  outcomes_end_ = serial_later(outcomes_end_, message.value() + 1);
+}
+
+void ReceiveContext::take_abandoned(std::vector<Bound>& abandoned) {
+  abandoned.insert(abandoned.end(), abandoned_.begin(), abandoned_.end());
+  abandoned_.clear();
+}
+
+void ReceiveContext::cut_off_all(std::vector<Bound>& bound, Time at) {
+  for (std::uint32_t id = messages_.base(); bound_ > 0 && id != messages_.end(); ++id) {
+    Message& entry = messages_[id];
+    if (entry.state != MessageState::bound) continue;
+    --bound_;
+    bound.push_back({MessageId{id}, entry.binding});
+    entry.state = MessageState::unseen;
+    refuse(MessageId{id}, Outcome::stale, true, at);
+  }
 }
 
 void ReceiveContext::dispose(std::uint32_t sequence, Time at) {
@@ -180,114 +200,6 @@ ReceiveContext::LeftOut ReceiveContext::fill(AckHeader& ack, Time at) {
 std::size_t ReceiveContext::state_bytes() const {
   return sizeof(*this) + seen_.size() / 8 + disposed_.size() / 8 + messages_.storage_bytes() +
          disposals_.capacity() * sizeof(Disposal);
-}
-
-// ------------------------------------------------------------------------------------------------ TransmitContext
-
-MessageId TransmitContext::open(std::uint32_t put, Time at) {
-  RVMA_ASSERT(message_room(), "a message was opened beyond the limit");
-  // Packets of messages that have ended are nobody's concern: their silence so far does not count.
-  if (messages_.empty()) heard_at_ = at;
-  Message message;
-  message.put = put;
-  messages_.push_back(message);
-  return MessageId{messages_.end() - 1};
-}
-
-void TransmitContext::sent(std::uint32_t sequence, Time at) {
-  if (sent_ == cumulative_) heard_at_ = at;
-  sent_ = later(sent_, sequence + 1);
-}
-
-std::uint32_t TransmitContext::take_sequence(MessageId message, bool last) {
-  RVMA_ASSERT(packet_room(), "a packet was numbered beyond the window");
-  Message& entry = messages_[message.value()];
-  entry.last_sequence = next_sequence_;
-  entry.complete = last;
-  return next_sequence_++;
-}
-
-std::uint16_t TransmitContext::open_span(MessageId message) const {
-  const std::int32_t span = serial_distance(message.value(), messages_.base());
-  return static_cast<std::uint16_t>(std::max(span, 0));
-}
-
-bool TransmitContext::acknowledge(const AckHeader& ack, Time at, std::vector<Ended>& ended) {
-  // 1. Claims about what was never sent come from a broken or hostile peer.
-  if (serial_distance(ack.cumulative, next_sequence_) > 0) return false;
-  if (serial_distance(ack.outcomes_from.value(), messages_.end()) > 0) return false;
-  // 2. Packets.
-  heard_at_ = at;
-  if (serial_distance(ack.cumulative, cumulative_) > 0) {
-    cumulative_ = ack.cumulative;
-    sent_ = later(sent_, cumulative_);
-    note_acknowledged(at);
-  }
-  // 3. Messages below outcomes_from ended ok; the list says how the others did.
-  for (std::uint32_t id = messages_.base(); serial_distance(ack.outcomes_from.value(), id) > 0; ++id) {
-    end(id, Outcome::ok, ended);
-  }
-  std::uint32_t id = ack.outcomes_from.value();
-  for (const Outcome outcome : ack.outcomes) {
-    if (outcome != Outcome::pending) end(id, outcome, ended);
-    ++id;
-  }
-  // 4. The oldest open id passes those that have ended, in order.
-  pop_ended();
-  return true;
-}
-
-void TransmitContext::end(std::uint32_t id, Outcome outcome, std::vector<Ended>& ended) {
-  if (!messages_.contains(id) || messages_[id].ended) return;
-  messages_[id].ended = true;
-  ended.push_back({messages_[id].put, MessageId{id}, outcome});
-}
-
-void TransmitContext::pop_ended() {
-  while (!messages_.empty() && messages_.front().ended) messages_.pop_front();
-  acknowledged_ = later(acknowledged_, messages_.base());
-}
-
-void TransmitContext::note_acknowledged(Time at) {
-  for (; messages_.contains(acknowledged_); ++acknowledged_) {
-    Message& entry = messages_[acknowledged_];
-    if (entry.ended) continue;
-    if (!entry.complete || serial_distance(cumulative_, entry.last_sequence) <= 0) break;
-    entry.acknowledged_at = at;
-  }
-}
-
-bool TransmitContext::silent(Time at, Time limit, bool waits) const {
-  return (waits || !messages_.empty()) && sent_ != cumulative_ && heard_at_ + limit <= at;
-}
-
-void TransmitContext::expire(Time at, Time limit, std::vector<Ended>& ended) {
-  for (std::uint32_t id = messages_.base(); id != acknowledged_; ++id) {
-    const Message& entry = messages_[id];
-    if (!entry.ended && entry.acknowledged_at + limit <= at) end(id, Outcome::timeout, ended);
-  }
-  pop_ended();
-}
-
-Time TransmitContext::deadline(Time limit, bool waits) const {
-  if (messages_.empty() && !waits) return Time::max();
-  Time earliest = sent_ == cumulative_ ? Time::max() : heard_at_ + limit;
-  for (std::uint32_t id = messages_.base(); id != acknowledged_; ++id) {
-    const Message& entry = messages_[id];
-    if (!entry.ended) earliest = std::min(earliest, entry.acknowledged_at + limit);
-  }
-  return earliest;
-}
-
-void TransmitContext::give_up(std::vector<Ended>& ended) {
-  for (std::uint32_t id = messages_.base(); id != messages_.end(); ++id) end(id, Outcome::timeout, ended);
-  messages_.restart(0);
-  acknowledged_ = 0;
-  next_sequence_ = 0;
-  sent_ = 0;
-  cumulative_ = 0;
-  heard_at_ = Time::max();
-  ++generation_;
 }
 
 }  // namespace rvma

@@ -1,6 +1,6 @@
 /// \file
-/// Packet-delivery contexts, as plain C++ with no SystemC in it: what a receiver remembers of one sender
-/// (ReceiveContext), and a sender of one receiver (TransmitContext). Numbers wrap at 2^32 and are compared by distance.
+/// The receiver's half of a packet-delivery context, as plain C++ with no SystemC in it: what it remembers of one
+/// sender. Numbers wrap at 2^32 and are compared by distance. The sender's half: transmit_context.hpp.
 #pragma once
 
 #include <cstdint>
@@ -85,6 +85,17 @@ class ReceiveContext {
   void end(MessageId message, Time at);
   void dispose(std::uint32_t sequence, Time at);
 
+  struct Bound {
+    MessageId message;
+    std::uint32_t binding = 0;
+  };
+  /// Messages are bound that lack packets, or whose last ones are not counted yet.
+  bool has_bound() const { return bound_ > 0; }
+  /// Appends the bound messages that the sender does not know any more: it has closed their ids. Empties the list.
+  void take_abandoned(std::vector<Bound>& abandoned);
+  /// Appends all bound messages, which are refused `stale` from now on, as told from `at` on.
+  void cut_off_all(std::vector<Bound>& bound, Time at);
+
   /// What an acknowledgement had to leave out.
   struct LeftOut {
     Time not_yet = Time::max();    ///< earliest time of what happens only after `at`; "never": nothing
@@ -126,76 +137,10 @@ class ReceiveContext {
   std::vector<Disposal> disposals_;  ///< that no acknowledgement has told yet
   SerialRing<Message> messages_;     ///< from the sender's oldest open id
   std::uint32_t ok_prefix_ = 0;      ///< every id from messages_.base() to below has ended ok
-  std::uint32_t outcomes_end_ = 0;   ///< one after the highest id with an outcome
+  std::uint32_t bound_ = 0;
+  std::vector<Bound> abandoned_;
+  std::uint32_t outcomes_end_ = 0;  ///< one after the highest id with an outcome
   RefusalBudget budget_;
-};
-
-/// What the sender keeps for one destination. A put is named by an index of the owner's.
-///
-/// Nothing is ever sent twice yet: retransmission will keep each packet here, by sequence number, from take_sequence()
-/// until the number is acknowledged, and read AckHeader::selective.
-class TransmitContext {
- public:
-  TransmitContext(std::uint32_t window, std::uint32_t messages) : window_(window), most_messages_(messages) {}
-
-  std::uint32_t generation() const { return generation_; }
-  /// A packet may be sent: its number is within the window.
-  bool packet_room() const { return next_sequence_ - cumulative_ < window_; }
-  bool message_room() const { return messages_.size() < most_messages_; }
-  /// Opens the next message for `put`, at `at`.
-  MessageId open(std::uint32_t put, Time at);
-  /// Number of the next packet of `message`; `last`: the message has no more.
-  std::uint32_t take_sequence(MessageId message, bool last);
-  /// The packet `sequence` is on its way from `at` on; in order. Until then nobody can have heard of it.
-  void sent(std::uint32_t sequence, Time at);
-  /// Message id - oldest open id; 0 if the message itself is older.
-  std::uint16_t open_span(MessageId message) const;
-
-  struct Ended {
-    std::uint32_t put = 0;
-    MessageId message;
-    Outcome outcome = Outcome::pending;
-  };
-  /// Takes in an acknowledgement; appends the messages that it ends. One that claims what cannot be is ignored (false).
-  /// Idempotent, and in any order: an older one never takes back what a newer one said.
-  bool acknowledge(const AckHeader& ack, Time at, std::vector<Ended>& ended);
-
-  /// No message is open.
-  bool idle() const { return messages_.empty(); }
-  /// Nothing was heard of the sent packets for `limit` at `at`: the peer is to be given up. Whose messages have all
-  /// ended need not be heard of, unless something `waits`: packets that no acknowledgement covers (their receiver had
-  /// no context yet, and was not to answer) hold their place in the window.
-  bool silent(Time at, Time limit, bool waits) const;
-  /// Ends (`timeout`) the messages whose packets were all acknowledged `limit` or longer before `at`.
-  void expire(Time at, Time limit, std::vector<Ended>& ended);
-  /// Earliest time at which silent() or expire() can have something to say; "never" if nothing is waited for.
-  Time deadline(Time limit, bool waits) const;
-  /// Forgets all; numbers start again at 0 in the next generation. Appends the messages that were open (`timeout`).
-  void give_up(std::vector<Ended>& ended);
-
-  std::size_t state_bytes() const { return sizeof(*this) + messages_.storage_bytes(); }
-
- private:
-  struct Message {
-    std::uint32_t put = 0;
-    std::uint32_t last_sequence = 0;
-    bool complete = false;  ///< all its packets have numbers
-    bool ended = false;
-    Time acknowledged_at = Time::max();  ///< all its packets were, then
-  };
-  void end(std::uint32_t id, Outcome outcome, std::vector<Ended>& ended);
-  void pop_ended();
-  void note_acknowledged(Time at);
-
-  std::uint32_t window_;
-  std::uint32_t most_messages_;
-  std::uint32_t generation_ = 1;
-  std::uint32_t next_sequence_ = 0;
-  std::uint32_t sent_ = 0;  ///< every number below has been sent
-  std::uint32_t cumulative_ = 0;
-  SerialRing<Message> messages_;    ///< from the oldest open id
-  std::uint32_t acknowledged_ = 0;  ///< one after the last id whose packets are known to be acknowledged
-  Time heard_at_ = Time::max();     ///< of the last acknowledgement, or of the first packet after silence
 };
 
 }  // namespace rvma

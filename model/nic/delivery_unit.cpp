@@ -11,12 +11,14 @@ DeliveryUnit::DeliveryUnit(const sc_core::sc_module_name& name, SimContext& cont
                            NodeId node, std::uint32_t boot_number, PacketPool& packets)
     : Component(name, context, config.clock),
       egress("egress"),
+      bindings("bindings"),
       reliability_(config.reliability),
       nack_(config.nack),
       node_(node),
       boot_number_(boot_number),
       packets_(packets),
-      wake_(*this, "wake", [this] { wake(); }) {
+      wake_(*this, "wake", [this] { wake(); }),
+      silence_(*this, "silence", [this] { look_for_silence(); }) {
   context.stats().add(path(), stats_);
 }
 
@@ -51,9 +53,12 @@ DeliveryUnit::Source* DeliveryUnit::context_of(const TransportHeader& header) {
                          ? header.source_incarnation < context.incarnation()
                          : header.generation < context.generation();
   if (older) return nullptr;
-  // A newer incarnation or generation replaces the context. Cutting off what the older one has bound comes with
-  // incarnations (semantics 6): this is its place.
+  // A newer incarnation or generation replaces the context; what the older one has bound is never going to be whole.
   if (header.source_incarnation != context.incarnation() || header.generation != context.generation()) {
+    bound_.clear();
+    source->context.cut_off_all(bound_, now());
+    cut_off(*source, bound_);
+    unwatch_if_idle(*source);
     *source = Source{header.source, make()};
   }
   // The first packet's decision follows its admission at once: a context that is still there now is there to stay.
@@ -68,14 +73,22 @@ DeliveryIf::Admission DeliveryUnit::admit(const Packet& packet) {
   // 1. For another incarnation of this NIC, or from an older one of the source.
   const bool misaddressed = header.destination_incarnation != 0 && header.destination_incarnation != boot_number_;
   Source* source = misaddressed ? nullptr : context_of(header);
+  if (misaddressed) tell_incarnation(header);
   if (source == nullptr) {
     ++stats_.stale;
     return admission;
   }
   // 2. The context decides.
+  source->heard_at = now();
   const ReceiveContext::Answer answer =
       source->context.admit(header.sequence, packet.data.message, packet.data.open_span);
   admission = answer.admission;
+  bound_.clear();
+  source->context.take_abandoned(bound_);
+  if (!bound_.empty()) {
+    cut_off(*source, bound_);
+    unwatch_if_idle(*source);
+  }
   if (!answer.in_order) ++stats_.out_of_order;
   switch (admission.verdict) {
     case Verdict::fresh:
@@ -104,6 +117,71 @@ void DeliveryUnit::bind(const MessageRef& message, std::uint32_t binding) {
   if (source == nullptr) return;
   source->tentative = false;
   source->context.bind(message.message, binding);
+  watch(*source);
+}
+
+void DeliveryUnit::watch(Source& source) {
+  if (!source.watched.is_never()) return;
+  ++watched_;
+  source.watched = now() + reliability_.idle;
+  idle_.push({source.watched, source.node});
+  silence_.at(idle_.top().at);
+}
+
+void DeliveryUnit::unwatch_if_idle(Source& source) {
+  if (source.watched.is_never() || source.context.has_bound()) return;
+  source.watched = Time::max();
+  if (--watched_ > 0) return;
+  // A timer that nobody needs would be the run's last event.
+  idle_ = {};
+  silence_.cancel();
+}
+
+void DeliveryUnit::look_for_silence() {
+  while (!idle_.empty() && idle_.top().at <= now()) {
+    const Due due = idle_.top();
+    idle_.pop();
+    Source* source = find(due.source);
+    if (source == nullptr || source->watched != due.at) continue;
+    const Time patience_ends = source->heard_at + reliability_.idle;
+    if (patience_ends > now()) {
+      source->watched = patience_ends;
+      idle_.push({patience_ends, source->node});
+      continue;
+    }
+    ++stats_.silences;
+    bound_.clear();
+    source->context.cut_off_all(bound_, now());
+    cut_off(*source, bound_);
+    unwatch_if_idle(*source);
+    want_acknowledgement(*source, now() + reliability_.ack_delay);
+  }
+  if (!idle_.empty()) silence_.at(idle_.top().at);
+}
+
+void DeliveryUnit::cut_off(const Source& source, const std::vector<ReceiveContext::Bound>& bound) {
+  for (const ReceiveContext::Bound& message : bound) {
+    ++stats_.cut_off;
+    const MessageRef ref{source.node, source.context.incarnation(), source.context.generation(), message.message};
+    if (bindings.size() > 0) bindings->cut_off(ref, message.binding, now());
+  }
+}
+
+/// A packet for an earlier incarnation of this NIC: its sender does not know yet. One answer in an ack_delay is enough,
+/// since whoever is not answered sends again.
+void DeliveryUnit::tell_incarnation(const TransportHeader& header) {
+  if (now() < next_incarnation_told_) return;
+  next_incarnation_told_ = now() + reliability_.ack_delay;
+  ++stats_.incarnations_told;
+  PacketPtr packet = packets_.acquire();
+  packet->transport.type = PacketType::acknowledgement;
+  packet->transport.source = node_;
+  packet->transport.destination = header.source;
+  packet->transport.source_incarnation = boot_number_;
+  packet->transport.destination_incarnation = header.source_incarnation;
+  packet->transport.generation = header.generation;
+  packet->wire_bytes = wire_bytes_of(*packet);
+  egress->send_acknowledgement(std::move(packet), now());
 }
 
 void DeliveryUnit::refuse(const MessageRef& message, Outcome reason, Time at) {
@@ -137,6 +215,7 @@ void DeliveryUnit::end(const MessageRef& message, Time at) {
   if (source == nullptr) return;
   source->tentative = false;
   source->context.end(message.message, at);
+  unwatch_if_idle(*source);
   want_acknowledgement(*source, at + reliability_.ack_delay);
 }
 

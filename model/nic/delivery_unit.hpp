@@ -28,16 +28,21 @@ struct DeliveryStats {
   Counter refused{"messages", "messages refused"};
   Counter refusals_held_back{"times", "acknowledgements that left a refusal out because its budget was used up"};
   Counter acknowledgements{"packets", "acknowledgements made"};
+  Counter cut_off{"messages", "bound messages cut off"};
+  Counter silences{"times", "sources that fell silent with messages bound"};
+  Counter incarnations_told{"packets", "answers to packets for an earlier incarnation of this NIC"};
   Peak contexts{"contexts", "sources with a context"};
   BOOST_DESCRIBE_CLASS(DeliveryStats, (),
                        (fresh, duplicate, stale, closed, out_of_order, refused, refusals_held_back, acknowledgements,
-                        contexts),
+                        cut_off, silences, incarnations_told, contexts),
                        (), ())
 };
 
 class DeliveryUnit : public Component, public DeliveryIf {
  public:
   sc_core::sc_port<EgressIf> egress;
+  /// Unbound: nothing is ever cut off (a unit driven alone).
+  sc_core::sc_port<CutOffIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> bindings;
 
   /// `boot_number`: incarnation of this NIC. Packets come out of `packets`.
   DeliveryUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
@@ -57,9 +62,11 @@ class DeliveryUnit : public Component, public DeliveryIf {
     Source(NodeId node_id, ReceiveContext receive_context) : node(node_id), context(std::move(receive_context)) {}
     NodeId node;
     ReceiveContext context;
-    bool tentative = true;     ///< opened by a packet whose fate is not known yet
-    std::uint32_t untold = 0;  ///< packets that no acknowledgement has covered
-    Time due = Time::max();    ///< of the next acknowledgement; "never": nothing to tell
+    bool tentative = true;       ///< opened by a packet whose fate is not known yet
+    std::uint32_t untold = 0;    ///< packets that no acknowledgement has covered
+    Time heard_at;               ///< of the last packet
+    Time watched = Time::max();  ///< entry in idle_; never: nothing is bound
+    Time due = Time::max();      ///< of the next acknowledgement; "never": nothing to tell
   };
   struct Due {
     Time at;
@@ -74,6 +81,13 @@ class DeliveryUnit : public Component, public DeliveryIf {
   void want_acknowledgement(Source& source, Time at);
   void wake();
   void acknowledge(Source& source);
+  void cut_off(const Source& source, const std::vector<ReceiveContext::Bound>& bound);
+  void tell_incarnation(const TransportHeader& header);
+  void watch(Source& source);
+  /// Nothing of the source is bound any more, perhaps.
+  void unwatch_if_idle(Source& source);
+  /// Cuts off what silent sources have bound.
+  void look_for_silence();
 
   const ReliabilityConfig& reliability_;
   const bool nack_;
@@ -84,7 +98,13 @@ class DeliveryUnit : public Component, public DeliveryIf {
   boost::unordered_flat_map<NodeId, std::unique_ptr<Source>> sources_;
   Source* latest_ = nullptr;  ///< most packets come from the same source as the one before
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  std::vector<ReceiveContext::Bound> bound_;  ///< scratch
+  Time next_incarnation_told_;
+  /// Sources with bound messages, each with a time at which it may have been silent for too long.
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> idle_;
+  std::size_t watched_ = 0;  ///< sources
   Wakeup wake_;
+  Wakeup silence_;
 };
 
 }  // namespace rvma

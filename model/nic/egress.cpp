@@ -88,6 +88,8 @@ void Egress::leave(Queue& queue, Cycles first, Time start) {
   stats_.link_wait_ns += start - clock().time_of(first + latency_);
   // 2. The first bit.
   packet->stamp(Stage::transmit, start);
+  const TransportHeader& transport = packet->transport;
+  const Departure departure{transport.destination, transport.generation, transport.sequence, payload, start};
   const bool turns_round = packet->transport.destination == node_;
   if (turns_round) packet->wire_bytes = 0;
   stats_.wire_bytes += packet->wire_bytes;
@@ -101,7 +103,7 @@ void Egress::leave(Queue& queue, Cycles first, Time start) {
     const Time started = link->send(std::move(packet), start);
     RVMA_ASSERT(started == start, "the link started later than it said");
   }
-  if (is_data && departed_) departed_(payload, start);
+  if (is_data && departed_) departed_(departure);
 }
 
 }  // namespace rvma

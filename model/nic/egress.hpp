@@ -53,11 +53,16 @@ class Egress : public Component, public EgressIf {
 
   void send_data(PacketPtr packet, Time ready) override;
   void send_acknowledgement(PacketPtr packet, Time ready) override;
-  /// `departed` learns of every data packet's first bit leaving: its payload's place in the transmit buffer is free
-  /// from then on.
-  void on_departure(std::function<void(std::uint32_t payload_bytes, Time at)> departed) {
-    departed_ = std::move(departed);
-  }
+  struct Departure {
+    NodeId destination;
+    std::uint32_t generation = 0;
+    std::uint32_t sequence = 0;
+    std::uint32_t payload_bytes = 0;
+    Time at;  ///< of the first bit
+  };
+  /// `departed` learns of every data packet that leaves: its payload's place in the transmit buffer is free, and the
+  /// time until it is answered runs.
+  void on_departure(std::function<void(const Departure&)> departed) { departed_ = std::move(departed); }
 
   const EgressStats& stats() const { return stats_; }
 
@@ -82,7 +87,7 @@ class Egress : public Component, public EgressIf {
   Queue data_;
   Cycles datapath_free_;
   bool blocked_ = false;  ///< waits for on_credit
-  std::function<void(std::uint32_t, Time)> departed_;
+  std::function<void(const Departure&)> departed_;
   Wakeup wake_;
 };
 

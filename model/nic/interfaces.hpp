@@ -128,6 +128,13 @@ class DeliveryIf : public virtual sc_core::sc_interface {
   virtual void end(const MessageRef& message, Time at) = 0;
 };
 
+/// Where bound messages are cut off (address conversion: the one deciding place).
+class CutOffIf : public virtual sc_core::sc_interface {
+ public:
+  /// The message of binding entry `binding` will never be whole: its sender has restarted, given up or fallen silent.
+  virtual void cut_off(const MessageRef& message, std::uint32_t binding, Time at) = 0;
+};
+
 // ------------------------------------------------------------------------------------------------------------- DMA
 
 /// A contiguous piece of physical memory.

@@ -36,6 +36,10 @@ class NicObserver {
                              Time /*at*/) {}
   /// All bytes (or the op) of the message have been counted into `buffer`.
   virtual void message_counted(NodeId /*node*/, const MessageRef& /*message*/, BufferId /*buffer*/, Time /*at*/) {}
+  /// The bound message will never be whole: what it reserved and delivered is taken back. Packets of it that are on
+  /// their way to memory still land. `is_broken`: `buffer` is retired, and will never complete by itself.
+  virtual void message_cut_off(NodeId /*node*/, const MessageRef& /*message*/, BufferId /*buffer*/, bool /*is_broken*/,
+                               Time /*at*/) {}
   /// The completion word of this epoch has entered the posted channel at `at` and is visible at `visible`.
   virtual void completion_written(NodeId /*node*/, const Completion& /*completion*/, Time /*at*/, Time /*visible*/) {}
 
@@ -45,6 +49,10 @@ class NicObserver {
                              const Descriptor& /*call*/, Time /*at*/) {}
   virtual void epoch_retired(NodeId /*node*/, SlotId /*slot*/, BufferId /*buffer*/, Epoch /*epoch*/, bool /*by_call*/,
                              Time /*at*/) {}
+  /// The node has lost power: its NIC knows nothing any more, its memory stays. It comes back, if it does, as a newer
+  /// incarnation.
+  virtual void node_crashed(NodeId /*node*/, Time /*at*/) {}
+  virtual void node_restarted(NodeId /*node*/, std::uint32_t /*incarnation*/, Time /*at*/) {}
   virtual void window_closed(NodeId /*node*/, SlotId /*slot*/, const std::vector<BufferId>& /*returned*/, Time /*at*/) {
   }
 };
@@ -54,6 +62,7 @@ class ObserverList {
  public:
   void add(NicObserver& observer) { observers_.push_back(&observer); }
   bool empty() const { return observers_.empty(); }
+  void clear() { observers_.clear(); }
   template <class Call>
   void tell(Call&& call) const {
     for (NicObserver* observer : observers_) call(*observer);

@@ -61,8 +61,9 @@ void Rnic::bind_units() {
   // 4. Transmit path.
   transmit_.egress(egress_);
   delivery_.egress(egress_);
+  delivery_.bindings(conversion_);
   egress_.turn_round(input_);
-  egress_.on_departure([this](std::uint32_t payload_bytes, Time at) { transmit_.departed(payload_bytes, at); });
+  egress_.on_departure([this](const Egress::Departure& departure) { transmit_.departed(departure); });
 }
 
 void Rnic::connect(LinkIf& link, LinkCreditIf& credit) {

@@ -12,6 +12,8 @@ namespace rvma {
 
 /// How far `a` is ahead of `b` (negative: behind); right as long as they are less than 2^31 apart.
 constexpr std::int32_t serial_distance(std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b); }
+/// The later of two.
+constexpr std::uint32_t serial_later(std::uint32_t a, std::uint32_t b) { return serial_distance(a, b) > 0 ? a : b; }
 
 /// Items numbered base(), base() + 1, ...; the storage doubles when it is full, so that a quiet peer costs little.
 template <class T>

@@ -13,7 +13,7 @@ namespace rvma {
 
 namespace {
 
-using namespace table_constants;
+using namespace table_constants;  // NOLINT(google-build-using-namespace): nothing but this table's constants
 
 constexpr unsigned kRestShift = kMailboxBits;  ///< bits of the word beyond it stand in Flip::rest from bit 0 on
 

@@ -49,7 +49,8 @@ Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, con
       timing_only_(parameters.timing_only),
       mtu_(static_cast<std::uint32_t>(config_.mtu->count())),
       list_entries_(std::min(kMostListEntries, payloads.buffer_bytes() / kListEntryBytes)),
-      patience_(config_.reliability.rto.get() * config_.reliability.max_tries),
+      limits_{config_.reliability.window, config_.reliability.messages, config_.reliability.max_tries,
+              config_.reliability.rto, config_.reliability.reorder_window},
       packets_(packets),
       payloads_(payloads),
       arm_(arm),
@@ -77,7 +78,6 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   entry.peer = peer_of(put.descriptor.destination_node);
   entry.window_waited = peers_[entry.peer]->window_waited(when);
   ++stats_.puts;
-  if (open_puts_ == 1) watch_from(when);
   // 2. A message that packet numbers cannot span fits no buffer either.
   const std::uint64_t length = put.descriptor.length;
   const std::uint64_t packets = length == 0 ? 1 : (length - 1) / mtu_ + 1;
@@ -112,7 +112,7 @@ Transmit::Index Transmit::take_entry() {
 
 Transmit::Index Transmit::peer_of(NodeId node) {
   const auto [place, is_new] = peer_index_.try_emplace(node, static_cast<Index>(peers_.size()));
-  if (is_new) peers_.push_back(std::make_unique<Peer>(node, config_.reliability));
+  if (is_new) peers_.push_back(std::make_unique<Peer>(node, limits_));
   return place->second;
 }
 
@@ -150,10 +150,6 @@ void Transmit::end_put(Index index, Outcome outcome, Time at) {
   put.list_piece_entries = 0;
   free_puts_.push_back(index);
   --open_puts_;
-  if (open_puts_ == 0) {
-    check_at_ = Time::max();
-    timer_.cancel();
-  }
   if (std::exchange(starved_, false)) {
     for (const auto& room : room_) room();
   }
@@ -222,6 +218,12 @@ void Transmit::list_piece_arrived(Index index) {
   pump(now());
 }
 
+/// Entries of the page list before this one are not needed again by this sending.
+std::uint64_t Transmit::first_needed_page(const Put& put) const {
+  const std::uint64_t packet = peers_[put.peer]->context.first_unacknowledged(put.message);
+  return (put.request.descriptor.local.value() % page_bytes_ + packet * mtu_) / page_bytes_;
+}
+
 /// Physical memory of `length` bytes at `offset` of the put; false: that part of its page list is not here yet.
 bool Transmit::locate(Index index, std::uint64_t offset, std::uint32_t length, SegmentList& from, Time at) {
   Put& put = puts_[index];
@@ -232,7 +234,7 @@ bool Transmit::locate(Index index, std::uint64_t offset, std::uint32_t length, S
     from.add(PhysicalAddress{descriptor.page_list.value() + position}, length);
     return true;
   }
-  // 1. Entries that no later packet (or retry) needs go; the next piece is asked for when half a piece is left.
+  // 1. Entries that no packet, new or sent again, needs go; the next piece is asked for when half a piece is left.
   const std::uint64_t first = position / page_bytes_;
   const std::uint64_t last = (position + length - 1) / page_bytes_;
   if (first < put.first_page) {
@@ -242,8 +244,9 @@ bool Transmit::locate(Index index, std::uint64_t offset, std::uint32_t length, S
     put.first_page = first;
   }
   if (first - put.first_page >= 2 * list_entries_) {
-    put.pages.erase(put.pages.begin(), put.pages.begin() + static_cast<std::ptrdiff_t>(first - put.first_page));
-    put.first_page = first;
+    const std::uint64_t needed = std::clamp(first_needed_page(put), put.first_page, first);
+    put.pages.erase(put.pages.begin(), put.pages.begin() + static_cast<std::ptrdiff_t>(needed - put.first_page));
+    put.first_page = needed;
   }
   const std::uint64_t here = put.first_page + put.pages.size();
   if (put.list_piece_entries == 0 && here < pages_of(put) && here < last + 1 + list_entries_ / 2) {
@@ -297,65 +300,144 @@ void Transmit::pump(Time at) {
 
 /// Cuts the peer's next packet and starts reading its payload.
 Transmit::Step Transmit::cut_next(Peer& peer, Index peer_index, Time at) {
-  // 1. The message being sent, else the next put.
-  if (peer.sending == kNone && peer.waiting.empty()) return Step::blocked;
-  const Index index = peer.sending != kNone ? peer.sending : peer.waiting.front();
+  // 1. Which, within the peer's limits.
+  Cut cut;
+  if (!choose(peer, cut, at)) return Step::blocked;
+  // 2. Page list and transmit buffer.
+  SegmentList from;
+  if (cut.length > 0 && !locate(cut.put, std::uint64_t{cut.packet_index} * mtu_, cut.length, from, at)) {
+    ++stats_.list_stalls;
+    return Step::blocked;
+  }
+  if (cut.length > 0 && buffer_used_ > 0 && buffer_used_ + cut.length > config_.transmit.buffer->count()) {
+    return Step::no_buffer;
+  }
+  // 3. One packet a cycle.
+  const Time commanded = cut.put == kNone ? Time::zero() : puts_[cut.put].commanded;
+  const Cycles cycle = std::max(clock().edge_at_or_after(std::max(at, commanded)), next_cut_);
+  next_cut_ = cycle + Cycles{1};
+  const Time when = clock().time_of(cycle);
+  stats_.cut.occupy(clock().time_of(next_cut_) - when, 1);
+  if (cut.again) {
+    take_again(peer, cut);
+  } else {
+    take_new(peer, cut, when);
+  }
+  // 4. Its payload.
+  read_payload(make_packet(cut, peer, when), peer_index, from, when);
+  return Step::cut;
+}
+
+bool Transmit::choose(Peer& peer, Cut& cut, Time at) {
+  const auto length_of = [this](const Put& put, std::uint32_t packet) {
+    const std::uint64_t offset = std::uint64_t{packet} * mtu_;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu_, put.request.descriptor.length - offset));
+  };
+  // 1. What is to be sent again goes first: the window waits for it.
+  TransmitContext::Resend resend;
+  if (peer.context.next_resend(resend)) {
+    cut.again = true;
+    cut.sequence = resend.sequence;
+    cut.message = resend.message;
+    if (resend.put == TransmitContext::kNoPut) return true;
+    cut.put = resend.put;
+    cut.packet_index = resend.packet_index;
+    cut.length = length_of(puts_[cut.put], cut.packet_index);
+    return true;
+  }
+  // 2. The message being sent, else the next put.
   const bool opens = peer.sending == kNone;
-  Put& put = puts_[index];
-  const std::uint64_t offset = std::uint64_t{put.next_packet} * mtu_;
-  const auto length = static_cast<std::uint32_t>(std::min<std::uint64_t>(mtu_, put.request.descriptor.length - offset));
-  // 2. Limits: packets in flight, open messages, page list, transmit buffer.
+  if (opens && peer.waiting.empty()) return false;
   const bool window_full = !peer.context.packet_room() || (opens && !peer.context.message_room());
   peer.window_is(window_full, at);
   if (window_full) {
     ++stats_.window_stalls;
-    return Step::blocked;
+    return false;
   }
-  SegmentList from;
-  if (!locate(index, offset, length, from, at)) {
-    ++stats_.list_stalls;
-    return Step::blocked;
-  }
-  if (length > 0 && buffer_used_ > 0 && buffer_used_ + length > config_.transmit.buffer->count()) {
-    return Step::no_buffer;
-  }
-  // 3. One packet a cycle.
-  const Cycles cycle = std::max(clock().edge_at_or_after(std::max(at, put.commanded)), next_cut_);
-  next_cut_ = cycle + Cycles{1};
-  const Time when = clock().time_of(cycle);
-  stats_.cut.occupy(clock().time_of(next_cut_) - when, 1);
-  if (opens) {
+  cut.put = opens ? peer.waiting.front() : peer.sending;
+  cut.packet_index = puts_[cut.put].next_packet;
+  cut.length = length_of(puts_[cut.put], cut.packet_index);
+  return true;
+}
+
+void Transmit::take_new(Peer& peer, Cut& cut, Time at) {
+  Put& put = puts_[cut.put];
+  if (peer.sending == kNone) {
     peer.waiting.pop();
-    peer.sending = index;
-    put.message = peer.context.open(index, when);
+    peer.sending = cut.put;
+    put.message = peer.context.open(cut.put);
     ++put.tries;
     ++stats_.messages;
     if (put.tries > 1) ++stats_.retries;
     if (!observers_.empty()) {
       const MessageRef message{node_, boot_number_, peer.context.generation(), put.message};
       observers_.tell([&](NicObserver& observer) {
-        observer.message_opened(node_, put.request.descriptor.completion, peer.node, message, when);
+        observer.message_opened(node_, put.request.descriptor.completion, peer.node, message, at);
       });
     }
   }
   const bool last = put.next_packet + 1 == put.packets;
-  PacketPtr packet = make_packet(put, peer, length, last, when);
+  cut.message = put.message;
+  cut.sequence = peer.context.take_sequence(put.message, last);
   ++put.next_packet;
   if (last) peer.sending = kNone;
   ++stats_.packets;
-  stats_.payload_bytes += length;
-  // 4. Its payload.
+  stats_.payload_bytes += cut.length;
+}
+
+void Transmit::take_again(Peer& peer, const Cut& cut) {
+  peer.context.pop_resend();
+  ++stats_.resent;
+  stats_.resent_bytes += cut.length;
+  if (cut.put == kNone) ++stats_.fillers;
+}
+
+PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
+  PacketPtr packet = packets_.acquire();
+  packet->transport.type = PacketType::data;
+  packet->transport.source = node_;
+  packet->transport.destination = peer.node;
+  packet->transport.source_incarnation = boot_number_;
+  packet->transport.destination_incarnation = peer.incarnation;
+  packet->transport.generation = peer.context.generation();
+  packet->transport.sequence = cut.sequence;
+  packet->data.message = cut.message;
+  packet->is_resent = cut.again;
+  if (cut.put != kNone) {
+    const Put& put = puts_[cut.put];
+    const Descriptor& descriptor = put.request.descriptor;
+    packet->data.destination_pid = descriptor.destination_pid;
+    packet->data.source_pid = put.request.pid;
+    packet->data.mailbox = descriptor.mailbox;
+    packet->data.key = descriptor.key;
+    packet->data.message_length = descriptor.length;
+    packet->data.offset = descriptor.offset;
+    packet->data.packet_index = cut.packet_index;
+    packet->data.payload_length = static_cast<std::uint16_t>(cut.length);
+    packet->stamp(Stage::doorbell, put.request.doorbell);
+    packet->stamp(Stage::command, put.commanded);
+    const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.commanded);
+    if (!cut.again && cut.packet_index + 1 == put.packets) stats_.window_wait_ns += window_wait;
+    packet->stamp(Stage::turn, at - window_wait);
+    packet->stamp(Stage::window, at);
+  }
+  packet->wire_bytes = wire_bytes_of(*packet);
+  return packet;
+}
+
+void Transmit::read_payload(PacketPtr packet, Index peer_index, const SegmentList& from, Time at) {
   const std::uint64_t number = first_reading_ + reading_.size();
+  const std::uint32_t length = packet->data.payload_length;
   Reading reading;
   reading.peer = peer_index;
-  reading.generation = peer.context.generation();
+  reading.generation = peers_[peer_index]->context.generation();
   if (length == 0) {
     reading.packet = std::move(packet);
     reading.ready = true;
-    reading.ready_at = when;
+    reading.ready_at = at;
     reading_.push(std::move(reading));
     release();
-    return Step::cut;
+    return;
   }
   buffer_used_ += length;
   stats_.buffer.observe(buffer_used_);
@@ -368,38 +450,7 @@ Transmit::Step Transmit::cut_next(Peer& peer, Index peer_index, Time at) {
   read.tag = payload_tag(number);
   reading.packet = std::move(packet);
   reading_.push(std::move(reading));
-  dma->read(std::move(read), *this, when);
-  return Step::cut;
-}
-
-PacketPtr Transmit::make_packet(const Put& put, const Peer& peer, std::uint32_t length, bool last, Time at) {
-  const Descriptor& descriptor = put.request.descriptor;
-  PacketPtr packet = packets_.acquire();
-  packet->transport.type = PacketType::data;
-  packet->transport.source = node_;
-  packet->transport.destination = peer.node;
-  packet->transport.source_incarnation = boot_number_;
-  packet->transport.destination_incarnation = peer.incarnation;
-  packet->transport.generation = peer.context.generation();
-  packet->transport.sequence = peers_[put.peer]->context.take_sequence(put.message, last);
-  packet->data.destination_pid = descriptor.destination_pid;
-  packet->data.source_pid = put.request.pid;
-  packet->data.mailbox = descriptor.mailbox;
-  packet->data.key = descriptor.key;
-  packet->data.message = put.message;
-  packet->data.open_span = peer.context.open_span(put.message);
-  packet->data.message_length = descriptor.length;
-  packet->data.offset = descriptor.offset;
-  packet->data.packet_index = put.next_packet;
-  packet->data.payload_length = static_cast<std::uint16_t>(length);
-  packet->wire_bytes = wire_bytes_of(*packet);
-  packet->stamp(Stage::doorbell, put.request.doorbell);
-  packet->stamp(Stage::command, put.commanded);
-  const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.commanded);
-  if (last) stats_.window_wait_ns += window_wait;
-  packet->stamp(Stage::turn, at - window_wait);
-  packet->stamp(Stage::window, at);
-  return packet;
+  dma->read(std::move(read), *this, at);
 }
 
 /// Hands on the packets at the front whose payload is here.
@@ -419,14 +470,20 @@ void Transmit::release() {
     reading.packet->stamp(Stage::payload_read, ready);
     // The oldest open id as late as it can be known: the receiver may forget the earlier ones.
     reading.packet->data.open_span = context.open_span(reading.packet->data.message);
-    context.sent(reading.packet->transport.sequence, ready);
     egress->send_data(std::move(reading.packet), ready);
   }
 }
 
-void Transmit::departed(std::uint32_t payload_bytes, Time at) {
-  buffer_used_ -= payload_bytes;
-  if (buffer_stalled_) pump(at);
+void Transmit::departed(const Egress::Departure& departure) {
+  const auto found = peer_index_.find(departure.destination);
+  RVMA_ASSERT(found != peer_index_.end(), "a packet left for nobody");
+  TransmitContext& context = peers_[found->second]->context;
+  if (departure.generation == context.generation()) {
+    context.sent(departure.sequence, departure.at);
+    watch(found->second);
+  }
+  buffer_used_ -= departure.payload_bytes;
+  if (buffer_stalled_) pump(departure.at);
 }
 
 void Transmit::dma_read_done(std::uint64_t tag) {
@@ -461,36 +518,69 @@ void Transmit::take_acknowledgements() {
 
 void Transmit::take_in(const Packet& packet, Time at) {
   ++stats_.acknowledgements;
-  // 1. For this incarnation and the current generation, by the peer's latest incarnation.
+  // 1. For this incarnation, by the peer's latest one.
   const TransportHeader& header = packet.transport;
   const auto found = peer_index_.find(header.source);
   if (found == peer_index_.end() || header.destination_incarnation != boot_number_ ||
-      header.generation != peers_[found->second]->context.generation() ||
       header.source_incarnation < peers_[found->second]->incarnation) {
     ++stats_.ignored_acknowledgements;
     return;
   }
-  Peer& peer = *peers_[found->second];
-  peer.incarnation = header.source_incarnation;
-  // 2. What it acknowledges, and the puts that it ends.
+  const Index index = found->second;
+  Peer& peer = *peers_[index];
+  // 2. A peer that has restarted knows nothing of what was open.
+  if (header.source_incarnation > peer.incarnation && peer.incarnation != 0) {
+    ++stats_.peers_restarted;
+    peer.incarnation = header.source_incarnation;
+    give_up(index, at);
+    return;
+  }
+  // 3. What it acknowledges in the current generation, and the puts that it ends.
   ended_.clear();
-  if (!peer.context.acknowledge(packet.ack, at, ended_)) {
+  if (header.generation != peer.context.generation() || !peer.context.acknowledge(packet.ack, at, ended_)) {
     ++stats_.ignored_acknowledgements;
     return;
   }
-  for (std::size_t i = 0; i < ended_.size(); ++i) finish(found->second, ended_[i], at);
-  // 3. The window may have opened.
-  take_turn(found->second);
+  peer.incarnation = header.source_incarnation;
+  count(peer.context);
+  for (std::size_t i = 0; i < ended_.size(); ++i) finish(index, ended_[i], at);
+  // 4. The window may have opened, and packets may be known to be lost.
+  watch(index);
+  take_turn(index);
   pump(at);
 }
 
-void Transmit::watch_from(Time at) {
-  check_at_ = at + patience_;
+void Transmit::count(TransmitContext& context) {
+  const TransmitContext::Counts counts = context.take_counts();
+  stats_.lost_by_evidence += counts.lost_by_evidence;
+  stats_.timed_out += counts.timed_out;
+  stats_.resent_in_vain += counts.in_vain;
+  stats_.probes += counts.probes;
+}
+
+void Transmit::watch(Index index) {
+  Peer& peer = *peers_[index];
+  const Time due = peer.context.deadline();
+  if (due.is_never() == peer.waits) {
+    peer.waits = !peer.waits;
+    waiting_peers_ += peer.waits ? 1 : -1;
+  }
+  if (waiting_peers_ == 0) {
+    // Nobody waits for anything: a timer that is left would be the run's last event.
+    for (; !watches_.empty(); watches_.pop()) peers_[watches_.top().peer]->watched = Time::max();
+    timer_.cancel();
+    arm_timer();
+    return;
+  }
+  // A later deadline is found when the earlier one is looked at.
+  if (due >= peer.watched) return;
+  peer.watched = due;
+  watches_.push({due, index});
   arm_timer();
 }
 
 void Transmit::arm_timer() {
-  Time next = check_at_;
+  Time next = watches_.empty() ? Time::max() : watches_.top().due;
   if (!retries_.empty()) next = std::min(next, retries_.front().due);
   if (!next.is_never()) timer_.at(std::max(next, now()));
 }
@@ -502,33 +592,33 @@ void Transmit::run_timer() {
     const Put& put = puts_[retry.put];
     if (put.open && put.uses == retry.uses) queue_put(retry.put);
   }
-  // 2. Deadlines, looked at all together and rarely.
-  if (check_at_ <= now()) check_deadlines(now());
+  // 2. Peers from which nothing was heard for too long.
+  while (!watches_.empty() && watches_.top().due <= now()) {
+    const Watch due = watches_.top();
+    watches_.pop();
+    if (peers_[due.peer]->watched != due.due) continue;
+    peers_[due.peer]->watched = Time::max();
+    check(due.peer, now());
+  }
   pump(now());
-  if (open_puts_ > 0) arm_timer();
+  arm_timer();
 }
 
-void Transmit::check_deadlines(Time at) {
-  for (Index index = 0; index < peers_.size(); ++index) {
-    TransmitContext& context = peers_[index]->context;
-    const bool waits = !peers_[index]->waiting.empty();
-    if (context.silent(at, patience_, waits)) {
-      give_up(index, at);
-      continue;
-    }
-    ended_.clear();
-    context.expire(at, patience_, ended_);
-    for (std::size_t i = 0; i < ended_.size(); ++i) finish(index, ended_[i], at);
-    if (!ended_.empty()) take_turn(index);
+void Transmit::check(Index index, Time at) {
+  TransmitContext& context = peers_[index]->context;
+  ended_.clear();
+  const bool gives_up = context.check(at, ended_) == TransmitContext::Patience::ended;
+  count(context);
+  for (std::size_t i = 0; i < ended_.size(); ++i) finish(index, ended_[i], at);
+  if (gives_up) {
+    ++stats_.peers_given_up;
+    give_up(index, at);
   }
-  Time next = Time::max();
-  for (const auto& peer : peers_) next = std::min(next, peer->context.deadline(patience_, !peer->waiting.empty()));
-  // Puts that wait for their turn will be watched from their first packet on.
-  check_at_ = open_puts_ > 0 ? std::min(next, at + patience_) : Time::max();
+  watch(index);
+  take_turn(index);
 }
 
 void Transmit::give_up(Index peer_index, Time at) {
-  ++stats_.peers_given_up;
   Peer& peer = *peers_[peer_index];
   // 1. The next message opens a new generation.
   ended_.clear();

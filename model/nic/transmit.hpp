@@ -6,18 +6,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <queue>
 #include <systemc>
 #include <vector>
 
 #include "base/component.hpp"
 #include "fabric/packet.hpp"
 #include "nic/config.hpp"
-#include "nic/delivery.hpp"
 #include "nic/egress.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/interrupt_arm.hpp"
 #include "nic/observer.hpp"
+#include "nic/transmit_context.hpp"
 
 namespace rvma {
 
@@ -28,6 +29,14 @@ struct TransmitStats {
   Counter packets{"packets", "data packets cut"};
   Counter payload_bytes{"bytes", "payload of these packets"};
   Counter abandoned{"packets", "data packets not sent, because their peer was given up while their payload was read"};
+  Counter resent{"packets", "data packets sent again: lost, timed out, or to ask for an outcome"};
+  Counter resent_bytes{"bytes", "payload of these packets"};
+  Counter lost_by_evidence{"packets", "packets counted as lost, because one sent later was acknowledged"};
+  Counter timed_out{"packets", "packets whose time-out ran off"};
+  Counter resent_in_vain{"packets", "packets sent again, or about to be, that turned out to have arrived"};
+  Counter probes{"packets", "last packets sent again to ask for an outcome that was not told"};
+  Counter fillers{"packets", "empty packets sent for the numbers of lost ones whose message had ended"};
+  Counter peers_restarted{"peers", "times that a peer was found to be a newer incarnation"};
   Counter list_reads{"reads", "pieces of page lists fetched"};
   Counter ended_ok{"puts", "puts that ended ok"};
   Counter ended_no_mailbox{"puts", "puts that ended no_mailbox"};
@@ -50,10 +59,12 @@ struct TransmitStats {
   Peak buffer{"bytes", "payload being read or waiting for the link"};
   Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
-                       (puts, messages, retries, packets, payload_bytes, abandoned, list_reads, ended_ok,
-                        ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds,
-                        ended_busy, ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full,
-                        buffer_stalls, window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
+                       (puts, messages, retries, packets, payload_bytes, abandoned, resent, resent_bytes,
+                        lost_by_evidence, timed_out, resent_in_vain, probes, fillers, peers_restarted, list_reads,
+                        ended_ok, ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer,
+                        ended_bounds, ended_busy, ended_timeout, peers_given_up, acknowledgements,
+                        ignored_acknowledgements, full, buffer_stalls, window_stalls, window_wait_ns, list_stalls,
+                        open_puts, buffer, cut),
                        (), ())
 };
 
@@ -76,8 +87,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   bool submit(const PutRequest& put, Cycles at) override;
   void on_room(std::function<void()> room) override { room_.push_back(std::move(room)); }
   void acknowledgement(PacketPtr packet, Time at) override;
-  /// `payload_bytes` of a data packet have left the transmit buffer at `at`.
-  void departed(std::uint32_t payload_bytes, Time at);
+  /// A data packet has left: its room in the transmit buffer is free, and its time-out runs.
+  void departed(const Egress::Departure& departure);
 
   void dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) override {}
   void dma_read_done(std::uint64_t tag) override;
@@ -108,13 +119,15 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     std::uint32_t list_piece_entries = 0;  ///< 0: no read outstanding
   };
   struct Peer {
-    Peer(NodeId node_id, const ReliabilityConfig& config) : node(node_id), context(config.window, config.messages) {}
+    Peer(NodeId node_id, const TransmitLimits& limits) : node(node_id), context(limits) {}
     NodeId node;
     TransmitContext context;
     std::uint32_t incarnation = 0;  ///< 0: not heard yet
     FifoRing<Index> waiting;        ///< puts without a message
     Index sending = kNone;          ///< put whose packets are being cut
     bool in_turn = false;           ///< stands in turn_
+    Time watched = Time::max();     ///< earliest entry in watches_
+    bool waits = false;             ///< for an answer
     // Time for which the next packet found the window full: before the present time, and since when.
     Time window_waited_before;
     Time window_full_since = Time::max();
@@ -145,6 +158,21 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     PacketPtr packet;
     Time at;
   };
+  /// Entry of the list of deadlines; outdated ones are skipped.
+  struct Watch {
+    Time due;
+    Index peer;
+    bool operator>(const Watch& other) const { return due != other.due ? due > other.due : peer > other.peer; }
+  };
+  /// The next packet of a peer: new, or to be sent again.
+  struct Cut {
+    Index put = kNone;  ///< kNone: an empty packet fills the number
+    MessageId message;
+    std::uint32_t packet_index = 0;
+    std::uint32_t length = 0;  ///< bytes of payload
+    bool again = false;
+    std::uint32_t sequence = 0;  ///< if again
+  };
   enum class Step : std::uint8_t { cut, blocked, no_buffer };
 
   // Puts
@@ -158,22 +186,29 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   std::uint64_t pages_of(const Put& put) const;
   void fetch_list_piece(Index index, std::uint64_t first, Time at);
   void list_piece_arrived(Index index);
+  std::uint64_t first_needed_page(const Put& put) const;
   bool locate(Index index, std::uint64_t offset, std::uint32_t length, SegmentList& from, Time at);
   // Packets
   void queue_put(Index index);
   void take_turn(Index peer);
   void pump(Time at);
   Step cut_next(Peer& peer, Index peer_index, Time at);
-  PacketPtr make_packet(const Put& put, const Peer& peer, std::uint32_t length, bool last, Time at);
+  bool choose(Peer& peer, Cut& cut, Time at);
+  void take_new(Peer& peer, Cut& cut, Time at);
+  void take_again(Peer& peer, const Cut& cut);
+  PacketPtr make_packet(const Cut& cut, const Peer& peer, Time at);
+  void read_payload(PacketPtr packet, Index peer_index, const SegmentList& from, Time at);
   void release();
   // Answers and timers
   void take_acknowledgements();
   void take_in(const Packet& packet, Time at);
   void run_timer();
-  void check_deadlines(Time at);
+  void check(Index peer, Time at);
   void give_up(Index peer, Time at);
-  void watch_from(Time at);
+  /// The peer's deadline may have come nearer.
+  void watch(Index peer);
   void arm_timer();
+  void count(TransmitContext& context);
 
   const NicConfig& config_;
   const std::uint64_t page_bytes_;
@@ -182,7 +217,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   const bool timing_only_;
   const std::uint32_t mtu_;
   const std::uint32_t list_entries_;
-  const Time patience_;  ///< rto x max_tries
+  const TransmitLimits limits_;
   PacketPool& packets_;
   PayloadPool& payloads_;
   InterruptArm& arm_;
@@ -208,7 +243,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   FifoRing<Acknowledgement> acknowledgements_;  ///< not due yet
   FifoRing<Retry> retries_;
   std::vector<TransmitContext::Ended> ended_;
-  Time check_at_ = Time::max();  ///< of the next look at all deadlines
+  std::priority_queue<Watch, std::vector<Watch>, std::greater<>> watches_;
+  std::size_t waiting_peers_ = 0;
   Wakeup arrival_;
   Wakeup timer_;
 };

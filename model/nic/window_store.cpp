@@ -70,6 +70,7 @@ struct Buffer {
   std::uint32_t unfinished = 0;  ///< messages bound and not counted whole
   bool has_counter = false;
   bool retired = false;
+  bool broken = false;  ///< retired, and a message that was bound to it was cut off
 };
 
 enum class WindowState : std::uint8_t {
@@ -135,6 +136,7 @@ struct WindowStore::Impl {
   void append(Window& window, BufferId id);
   void free_buffer(BufferId id);
   void retire_active(Window& window);
+  void finish_message(Buffer& buffer);
   bool would_complete_at_once(const Window& window) const;
   void complete_drained(Window& window, SlotId slot);
   void expire(Window& window, SlotId slot);
@@ -209,6 +211,16 @@ void WindowStore::Impl::complete_drained(Window& window, SlotId slot) {
     const Buffer& buffer = buffers[id];
     if (!buffer.retired || buffer.unfinished > 0) return;
     RVMA_ASSERT(buffer.epoch.value() == window.completed_epochs, "epochs complete in order");
+    if (buffer.broken) {
+      // It holds the later ones back until the window closes, which gives it back without completion.
+      if (window.state != WindowState::closing) return;
+      ++window.completed_epochs;
+      ++stats.buffers_returned;
+      window.oldest = buffer.next;
+      if (window.oldest == kNoBuffer) window.newest = kNoBuffer;
+      free_buffer(id);
+      continue;
+    }
     Completion completion;
     completion.slot = slot;
     completion.buffer = id;
@@ -236,6 +248,20 @@ void WindowStore::Impl::expire(Window& window, SlotId slot) {
   slot_of.erase(window.mailbox_key());
   closed.remember(window.mailbox_key());
   expired.push_back({slot, window.pid, window.mailbox});
+}
+
+/// A message bound to the buffer has ended, whole or cut off, and nothing of it is on the way.
+void WindowStore::Impl::finish_message(Buffer& buffer) {
+  const SlotId slot = buffer.slot;
+  Window& window = windows[slot];
+  RVMA_ASSERT(buffer.generation == window.generation,
+              "a slot is not used again while a message is bound to its window");
+  --buffer.unfinished;
+  --window.unfinished;
+  // A retired buffer completes when no bound message is unfinished. What was delivered never decides.
+  if (buffer.retired && buffer.unfinished == 0) complete_drained(window, slot);
+  // A closing window is drained with its last bound message.
+  if (window.state == WindowState::closing && window.unfinished == 0) finish_close(window);
 }
 
 /// All bound messages have ended: what was active goes back without completion.
@@ -402,7 +428,8 @@ bool WindowStore::place(std::uint32_t binding, NodeId source, const DataHeader& 
   if (!store.bindings.contains(binding)) return false;
   Binding& entry = store.bindings[binding];
   if (!entry.agrees_with(source, header) || !is_well_cut(header, store.mtu)) return false;
-  if (!entry.placed.mark(header.packet_index)) return false;
+  if (entry.cut_off || !entry.placed.mark(header.packet_index)) return false;
+  ++entry.on_the_way;
   place.buffer = entry.buffer;
   place.offset = entry.message_offset + header.packet_index * store.mtu;
   place.has_binding = true;
@@ -417,6 +444,7 @@ const BufferDescriptor& WindowStore::buffer(BufferId buffer) const { return impl
 bool WindowStore::ends_message(const PlacedPacket& packet) const {
   if (!packet.has_binding) return true;
   const Binding& entry = impl_->bindings[packet.binding];
+  if (entry.cut_off) return entry.on_the_way == 1;
   return entry.counted + packet.payload_length >= entry.message_length;
 }
 
@@ -424,30 +452,63 @@ bool WindowStore::count(const PlacedPacket& packet) {
   Impl& store = *impl_;
   Buffer& buffer = store.buffers[packet.buffer];
   RVMA_ASSERT(buffer.unfinished > 0, "a counted packet belongs to a bound message");
-  // 1. Bytes, in both threshold types: the length that the completion reports.
-  buffer.delivered += packet.payload_length;
-  // 2. A message ends with its last missing byte.
+  bool whole = true;
   if (packet.has_binding) {
     RVMA_ASSERT(store.bindings.contains(packet.binding), "a counted packet's binding lives until its message ends");
     Binding& entry = store.bindings[packet.binding];
-    entry.counted += packet.payload_length;
-    RVMA_ASSERT(entry.counted <= entry.message_length, "a message never counts more than its length");
-    if (entry.counted < entry.message_length) return false;
+    --entry.on_the_way;
+    if (entry.cut_off) {
+      if (entry.on_the_way > 0) return false;
+      whole = false;
+    } else {
+      entry.counted += packet.payload_length;
+      RVMA_ASSERT(entry.counted <= entry.message_length, "a message never counts more than its length");
+      buffer.delivered += packet.payload_length;
+      // A message ends with its last missing byte.
+      if (entry.counted < entry.message_length) return false;
+    }
     store.bindings.release(packet.binding);
+  } else {
+    // Bytes, in both threshold types: the length that the completion reports.
+    buffer.delivered += packet.payload_length;
   }
-  ++store.stats.messages_counted;
-  // 3. A retired buffer completes when no bound message is unfinished. What was delivered never decides.
-  const SlotId slot = buffer.slot;
-  Window& window = store.windows[slot];
-  RVMA_ASSERT(buffer.generation == window.generation,
-              "a slot is not used again while a message is bound to its window");
-  --buffer.unfinished;
-  --window.unfinished;
-  if (buffer.retired && buffer.unfinished == 0) store.complete_drained(window, slot);
-  // 4. A closing window is drained with its last bound message.
-  if (window.state == WindowState::closing && window.unfinished == 0) store.finish_close(window);
+  if (whole) ++store.stats.messages_counted;
+  store.finish_message(buffer);
   store.tell_due(true);
-  return true;
+  return whole;
+}
+
+WindowStore::CutOff WindowStore::cut_off(std::uint32_t binding) {
+  Impl& store = *impl_;
+  RVMA_ASSERT(store.bindings.contains(binding) && !store.bindings[binding].cut_off, "a bound message is cut off once");
+  Binding& entry = store.bindings[binding];
+  Buffer& buffer = store.buffers[entry.buffer];
+  Window& window = store.windows[buffer.slot];
+  CutOff answer;
+  answer.slot = buffer.slot;
+  answer.buffer = entry.buffer;
+  // 1. What it has reserved and delivered.
+  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? entry.message_length : 1;
+  buffer.reserved -= std::min(amount, buffer.reserved);
+  buffer.delivered -= entry.counted;
+  entry.cut_off = true;
+  ++store.stats.messages_cut_off;
+  // 2. A hole among appended messages cannot be filled: the buffer takes no more.
+  const bool is_active = entry.buffer == window.active;
+  if (is_active && window.placement == Placement::managed) {
+    store.retire_active(window);
+    answer.retired_now = true;
+  }
+  buffer.broken = buffer.broken || buffer.retired;
+  answer.is_broken = buffer.broken;
+  answer.epoch = buffer.epoch;
+  // 3. What is on the way is waited for.
+  if (entry.on_the_way == 0) {
+    store.bindings.release(binding);
+    store.finish_message(buffer);
+    store.tell_due(false);
+  }
+  return answer;
 }
 
 void WindowStore::take_completions(std::vector<Completion>& out) {
@@ -600,7 +661,10 @@ void WindowStore::begin_close(SlotId slot, std::vector<BufferId>& returned, std:
     window.active = kNoBuffer;
   }
   store.stats.buffers_returned += returned.size() - returned_before;
-  // 3. Nothing bound: drained at once.
+  // 3. Retired buffers that lack a message hold the later ones back no longer.
+  store.complete_drained(window, slot);
+  store.tell_due(false);
+  // 4. Nothing bound: drained at once.
   if (window.unfinished == 0) store.finish_close(window);
 }
 

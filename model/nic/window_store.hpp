@@ -72,12 +72,13 @@ struct WindowStoreStats {
   Counter buffers_returned{"buffers", "buffers that went back without completion"};
   Counter messages_bound{"messages", "messages bound to a buffer"};
   Counter messages_counted{"messages", "messages counted whole"};
+  Counter messages_cut_off{"messages", "bound messages cut off: their sender restarted, gave up or fell silent"};
   Counter epochs_retired{"epochs", "buffers retired, by threshold, misfit or call"};
   Counter epochs_completed{"epochs", "epochs whose completion became due"};
   BOOST_DESCRIBE_CLASS(WindowStoreStats, (),
                        (windows_peak, buffers_peak, counters_peak, bindings_peak, windows_opened, windows_released,
-                        buffers_posted, buffers_returned, messages_bound, messages_counted, epochs_retired,
-                        epochs_completed),
+                        buffers_posted, buffers_returned, messages_bound, messages_counted, messages_cut_off,
+                        epochs_retired, epochs_completed),
                        (), ())
 };
 
@@ -156,6 +157,16 @@ class WindowStore {
   BindAnswer bind(NodeId source, const DataHeader& header, const LookupResult& lookup);
   /// Later packet of a bound message. False: it contradicts the binding or was placed already, and changes nothing.
   bool place(std::uint32_t binding, NodeId source, const DataHeader& header, BufferPlace& place);
+  struct CutOff {
+    SlotId slot;
+    BufferId buffer;
+    Epoch epoch;               ///< of the buffer, if it is retired
+    bool retired_now = false;  ///< a managed window: the hole retires the buffer
+    bool is_broken = false;    ///< the buffer is retired with a message missing: it never completes by itself
+  };
+  /// The bound message of this entry will never be whole: its reserved and delivered amounts are taken back, and its
+  /// later packets are not its any more. What is on the way to memory already is waited for, and not counted.
+  CutOff cut_off(std::uint32_t binding);
   /// Valid while a message is bound to the buffer; the reference stays good as long.
   const BufferDescriptor& buffer(BufferId buffer) const;
 

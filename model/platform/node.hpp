@@ -16,6 +16,7 @@
 #include "nic/observer.hpp"
 #include "nic/rnic.hpp"
 #include "platform/config.hpp"
+#include "platform/nic_slot.hpp"
 
 namespace rvma {
 
@@ -34,12 +35,27 @@ class Node : public sc_core::sc_module {
     std::uint32_t processes = 1;
     DriverObserver* driver_observer = nullptr;
     TableUnitFactory make_table = &ModelTableUnit::make;
+    bool may_crash = false;
+    std::uint32_t restarts = 0;  ///< planned
   };
   Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& parameters,
        Pools& pools, const ObserverList& observers);
   ~Node() override;
 
-  Rnic& nic() { return nic_; }
+  /// The RNIC that is alive, or was last.
+  Rnic& nic() { return *nics_[incarnation_]; }
+  /// Where the fabric delivers.
+  PacketSinkIf& network_input();
+  void connect(LinkIf& link, LinkCreditIf& credit);
+
+  /// The host loses power: its programs end, its RNIC forgets all, its memory stays. Only if it may_crash.
+  void crash();
+  /// It comes back with a newer RNIC and drivers that know nothing; its programs are the caller's to start. No more
+  /// often than planned.
+  void restart();
+  bool alive() const { return slot_ == nullptr || slot_->alive(); }
+  /// Packets that its dead or deaf RNIC lost.
+  FabricLosses losses() const { return slot_ == nullptr ? FabricLosses{} : slot_->losses(); }
   Memory& memory() { return memory_; }
   std::uint32_t processes() const { return static_cast<std::uint32_t>(processes_.size()); }
   Core& core(Pid pid) { return *processes_.at(pid.value())->core; }
@@ -51,13 +67,26 @@ class Node : public sc_core::sc_module {
     std::unique_ptr<Core> core;
     std::unique_ptr<AddressSpace> space;
     std::unique_ptr<Driver> driver;
+    std::vector<std::unique_ptr<Driver>> dead_drivers;  ///< results may still ask them
   };
 
-  // Memory holds transactions of the RNIC until they are visible: it goes before the RNIC does.
-  Rnic nic_;
+  struct Incarnation {
+    ObserverList observers;  ///< of its own: a dead RNIC's deeds are nobody's business
+  };
+  void make_driver(Process& process, Pid pid);
+
+  SimContext& context_;
+  const Config& config_;
+  const Parameters parameters_;
+  const ObserverList& observers_;
+  std::uint32_t incarnation_ = 0;  ///< from 0
+  std::vector<std::unique_ptr<Incarnation>> incarnations_;
+  // Memory holds transactions of the RNICs until they are visible: it goes before they do.
+  std::vector<std::unique_ptr<Rnic>> nics_;
   Memory memory_;
   FrameAllocator frames_;
   Pcie pcie_;
+  std::unique_ptr<NicSlot> slot_;  ///< null: the host never crashes, and its RNIC is wired straight through
   std::vector<std::unique_ptr<Process>> processes_;
 };
 

@@ -5,6 +5,61 @@
 #include <utility>
 
 namespace rvma {
+namespace {
+
+/// The events of nodes, by time.
+std::vector<FaultEvent> node_events_of(const FabricConfig& config) {
+  std::vector<FaultEvent> events;
+  for (const FaultEvent& event : config.faults.events->events) {
+    if (!is_link_event(event.kind)) events.push_back(event);
+  }
+  std::stable_sort(events.begin(), events.end(), [](const FaultEvent& a, const FaultEvent& b) { return a.at < b.at; });
+  return events;
+}
+
+std::uint32_t count_events(const std::vector<FaultEvent>& events, NodeId node, FaultKind kind) {
+  return static_cast<std::uint32_t>(std::count_if(events.begin(), events.end(), [&](const FaultEvent& event) {
+    return event.kind == kind && node_of(event) == node;
+  }));
+}
+
+}  // namespace
+
+/// Crashes and restarts nodes when the configuration says so.
+class System::NodeEvents : public Component {
+ public:
+  NodeEvents(SimContext& context, System& system, std::vector<FaultEvent> events)
+      : Component("node_events", context, Frequency::mhz(1'000'000)),
+        system_(system),
+        events_(std::move(events)),
+        wakeup_(*this, "wakeup", [this] { work(); }) {
+    wakeup_.at(events_.front().at);
+  }
+  std::function<void(NodeId)> crashed;
+  std::function<void(NodeId)> restarted;
+
+ private:
+  void work() {
+    while (next_ < events_.size() && events_[next_].at <= now()) {
+      const FaultEvent& event = events_[next_++];
+      const NodeId id = rvma::node_of(event).value();
+      Node& node = system_.node(id);
+      if (event.kind == FaultKind::node_crash && node.alive()) {
+        node.crash();
+        if (crashed) crashed(id);
+      } else if (event.kind == FaultKind::node_restart && !node.alive()) {
+        node.restart();
+        if (restarted) restarted(id);
+      }
+    }
+    if (next_ < events_.size()) wakeup_.at(events_[next_].at);
+  }
+
+  System& system_;
+  std::vector<FaultEvent> events_;  ///< by time
+  std::size_t next_ = 0;
+  Wakeup wakeup_;
+};
 
 System::System(SimContext& context, const Config& config, std::uint32_t ranks, const ObserverList& observers,
                DriverObserver* driver_observer, const TableUnitFactory& make_table)
@@ -13,22 +68,41 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
       pools_(static_cast<std::uint32_t>(config.nic.mtu->count())) {
   const std::uint32_t nodes = (ranks + ranks_per_node_ - 1) / ranks_per_node_;
   nodes_.reserve(nodes);
+  std::vector<FaultEvent> node_events = node_events_of(config.fabric);
   std::vector<FabricAttachment> attachments;
   for (std::uint32_t n = 0; n < nodes; ++n) {
     const std::uint32_t first_rank = n * ranks_per_node_;
-    const Node::Parameters parameters{NodeId{n}, RankId{first_rank}, std::min(ranks_per_node_, ranks - first_rank),
-                                      driver_observer, make_table};
+    const Node::Parameters parameters{NodeId{n},
+                                      RankId{first_rank},
+                                      std::min(ranks_per_node_, ranks - first_rank),
+                                      driver_observer,
+                                      make_table,
+                                      count_events(node_events, NodeId{n}, FaultKind::node_crash) > 0,
+                                      count_events(node_events, NodeId{n}, FaultKind::node_restart)};
     nodes_.push_back(
         std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, parameters, pools_, observers));
-    attachments.push_back({&nodes_.back()->nic().network_input(), config.nic.receive.buffer});
+    attachments.push_back({&nodes_.back()->network_input(), config.nic.receive.buffer});
   }
-  fabric_ = std::make_unique<Fabric>("fabric", context, config.fabric, attachments);
+  fabric_ = std::make_unique<Fabric>("fabric", context, config.fabric, attachments, pools_.packets);
   for (std::uint32_t n = 0; n < nodes; ++n) {
-    nodes_[n]->nic().connect(fabric_->link(NodeId{n}), fabric_->credit(NodeId{n}));
+    nodes_[n]->connect(fabric_->link(NodeId{n}), fabric_->credit(NodeId{n}));
   }
+  if (!node_events.empty()) node_events_ = std::make_unique<NodeEvents>(context, *this, std::move(node_events));
 }
 
 System::~System() = default;
+
+void System::on_node_events(std::function<void(NodeId)> crashed, std::function<void(NodeId)> restarted) {
+  if (!node_events_) return;
+  node_events_->crashed = std::move(crashed);
+  node_events_->restarted = std::move(restarted);
+}
+
+FabricLosses System::losses() const {
+  FabricLosses sum = fabric_->losses();
+  for (const std::unique_ptr<Node>& node : nodes_) sum += node->losses();
+  return sum;
+}
 
 void System::run_on(RankId rank, std::function<void(Driver&)> program) {
   Driver& rank_driver = driver(rank);

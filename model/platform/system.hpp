@@ -31,6 +31,12 @@ class System {
   Pid pid_of(RankId rank) const { return Pid{static_cast<std::uint16_t>(rank.value() % ranks_per_node_)}; }
   Driver& driver(RankId rank) { return node(node_of(rank)).driver(pid_of(rank)); }
 
+  /// What `fabric.faults.events` does to nodes happens by itself; `crashed` and `restarted` learn of it at that time,
+  /// after the node itself. Before the simulation starts.
+  void on_node_events(std::function<void(NodeId)> crashed, std::function<void(NodeId)> restarted);
+  /// What the fabric and dead NICs lost, and the fabric made.
+  FabricLosses losses() const;
+
   /// Gives a rank its program: an ordinary function over its driver. Before the simulation starts.
   void run_on(RankId rank, std::function<void(Driver&)> program);
 
@@ -45,11 +51,13 @@ class System {
   std::size_t packets_in_flight() const { return pools_.packets.in_use(); }
 
  private:
+  class NodeEvents;
   std::uint32_t ranks_;
   std::uint32_t ranks_per_node_;
   Pools pools_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<NodeEvents> node_events_;
 };
 
 }  // namespace rvma

@@ -1,9 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "fabric/fabric.hpp"
 #include "fabric/wire.hpp"
 #include "nic/delivery.hpp"
 #include "nic/interfaces.hpp"
+#include "nic/transmit_context.hpp"
 #include "platform/config.hpp"
 
 namespace rvma {
@@ -24,6 +31,45 @@ class Validator {
  private:
   ErrorList& errors_;
 };
+
+/// Crashes and restarts of nodes that exist, in turns.
+void validate_node_events(const Config& config, std::uint32_t nodes, ErrorList& errors) {
+  Validator check(errors);
+  const std::vector<FaultEvent>& events = config.fabric.faults.events->events;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (!is_link_event(events[i].kind)) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return events[a].at < events[b].at; });
+  std::map<std::uint32_t, bool> down;
+  bool restarts = false;
+  for (const std::size_t i : order) {
+    const FaultEvent& event = events[i];
+    const std::string key = fmt::format("fabric.faults.events[{}]", i);
+    const std::optional<NodeId> node = node_of(event);
+    check.require(
+        node && node->value() < nodes,
+        fmt::format("{}.where: {} is no node of the {} that the trace needs", key, quoted(event.where), nodes),
+        fmt::format("expected a number from 0 to {}", nodes - 1));
+    if (!node) continue;
+    const bool crash = event.kind == FaultKind::node_crash;
+    bool& is_down = down[node->value()];
+    check.require(crash != is_down,
+                  fmt::format("{}: node {} is {} already at {}", key, node->value(), is_down ? "down" : "up",
+                              to_string(event.at)),
+                  "expected node_crash and node_restart in turns");
+    is_down = crash;
+    restarts = restarts || !crash;
+  }
+  const FaultsConfig& faults = config.fabric.faults;
+  const Time life = faults.jitter.get() + (faults.reverse.get() > 1 ? faults.reverse_hold.get() : Time::zero());
+  check.require(!restarts || config.nic.reliability.quiet.get() > life,
+                fmt::format("nic.reliability.quiet: {} is no longer than a packet can be delayed ({} by "
+                            "fabric.faults.jitter and reverse_hold)",
+                            to_string(config.nic.reliability.quiet.get()), to_string(life)),
+                "expected a longer time, as a node restarts");
+}
 
 }  // namespace
 
@@ -48,20 +94,18 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
   // 2. What must fit into what.
   const std::uint64_t longest_data = data_wire_bytes(static_cast<std::uint32_t>(nic.mtu->count()));
   const std::uint64_t longest_ack = largest_acknowledgement_bytes(nic.reliability.window, nic.reliability.messages);
-  const auto holds_packets = [&](const char* key, Bytes buffer) {
-    check.require(buffer.count() >= longest_data,
-                  fmt::format("{}: {} does not hold one packet of nic.mtu = {} ({} bytes on the wire)", key,
-                              to_string(buffer), to_string(nic.mtu), longest_data),
-                  fmt::format("expected at least {}B", longest_data));
-    check.require(
-        buffer.count() >= longest_ack,
-        fmt::format("{}: {} does not hold the longest acknowledgement ({} bytes on the wire with "
-                    "nic.reliability.window = {} and nic.reliability.messages = {})",
-                    key, to_string(buffer), longest_ack, nic.reliability.window.get(), nic.reliability.messages.get()),
-        fmt::format("expected at least {}B", longest_ack));
+  const auto holds = [&](std::uint64_t bytes, const std::string& what) {
+    const Bytes buffer = nic.receive.buffer;
+    check.require(buffer.count() >= bytes,
+                  fmt::format("nic.receive.buffer: {} does not hold {}", to_string(buffer), what),
+                  fmt::format("expected at least {}B", bytes));
   };
-  holds_packets("nic.receive.buffer", nic.receive.buffer);
-  holds_packets("fabric.switch.buffer", config.fabric.switch_.buffer);
+  holds(longest_data,
+        fmt::format("one packet of nic.mtu = {} ({} bytes on the wire)", to_string(nic.mtu), longest_data));
+  holds(longest_ack,
+        fmt::format("the longest acknowledgement ({} bytes on the wire with nic.reliability.window = {} and "
+                    "nic.reliability.messages = {})",
+                    longest_ack, nic.reliability.window.get(), nic.reliability.messages.get()));
   check.require(nic.receive.parse_latency.get() >= nic.table.latency.get(),
                 fmt::format("nic.receive.parse_latency: {} is less than nic.table.latency = {}",
                             to_string(nic.receive.parse_latency.get()), to_string(nic.table.latency.get())),
@@ -75,16 +119,20 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
                             to_string(host.pcie.posted_data), to_string(host.pcie.max_payload)),
                 "expected at least host.pcie.max_payload");
 
+  const TransmitLimits limits{1, 1, nic.reliability.max_tries, nic.reliability.rto};
+  check.require(
+      nic.reliability.idle.get() > limits.patience(),
+      fmt::format("nic.reliability.idle: {} is no longer than a sender tries ({} with nic.reliability.rto = {} "
+                  "and max_tries = {})",
+                  to_string(nic.reliability.idle.get()), to_string(limits.patience()),
+                  to_string(nic.reliability.rto.get()), nic.reliability.max_tries.get()),
+      "expected a longer time: a receiver that cuts off a sender too early loses what it goes on sending");
+
   // 3. The trace's ranks on this machine.
   const std::uint32_t per_node = config.workload.ranks_per_node;
   const std::uint32_t nodes = (ranks + per_node - 1) / per_node;
-  const std::uint32_t room = most_nodes(config.fabric, nodes);
-  check.require(
-      nodes <= room,
-      fmt::format("fabric.topology: {} holds {} nodes, the trace needs {} ({} ranks, {} a node)",
-                  ValueText<Topology>::print(resolve(config.fabric.topology, nodes)), room, nodes, ranks, per_node),
-      config.fabric.topology.get() == Topology::p2p ? "expected topology star"
-                                                    : "expected more fabric.star.ports or workload.ranks_per_node");
+  validate_node_events(config, nodes, errors);
+  validate_fabric(config.fabric, nodes, {longest_data, longest_ack}, errors);
 }
 
 }  // namespace rvma

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/int128.hpp"
 #include "base/value_text.hpp"
@@ -41,6 +42,11 @@ std::vector<LimitsObserver::Sample> LimitsObserver::sample() const {
   for (const StatsRegistry::Entry& entry : registry_.entries()) {
     if (const Utilisation* unit = as_utilisation(entry)) samples.push_back({unit->busy(), unit->work()});
   }
+  for (const UtilisationTable* table : registry_.tables()) {
+    for (std::size_t i = 0; i < table->size(); ++i) {
+      samples.push_back({table->utilisation(i).busy(), table->utilisation(i).work()});
+    }
+  }
   return samples;
 }
 
@@ -68,19 +74,35 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
   if (has_begun_) elapsed = (has_ended_ ? end_ : std::max({begin_, region.last, region.ended})) - begin_;
   std::vector<Limit> limits;
   std::size_t index = 0;
+  const auto since_begin = [&](std::size_t of) {
+    const Sample before = at_begin_.empty() ? Sample{} : at_begin_[of];
+    return Sample{last[of].busy - before.busy, last[of].work - before.work};
+  };
+  const auto add = [&](std::string unit, WorkKind kind, const Sample& sample) {
+    Limit limit;
+    limit.unit = std::move(unit);
+    limit.kind = without_numbers(limit.unit);
+    limit.work_kind = kind;
+    limit.work = sample.work;
+    limit.busy = sample.busy;
+    limit.elapsed = elapsed;
+    limits.push_back(std::move(limit));
+  };
   for (const StatsRegistry::Entry& entry : registry_.entries()) {
     const Utilisation* unit = as_utilisation(entry);
     if (unit == nullptr) continue;
-    const Sample before = at_begin_.empty() ? Sample{} : at_begin_[index];
-    Limit limit;
-    limit.unit = entry.unit_path + "." + entry.name;
-    limit.kind = without_numbers(limit.unit);
-    limit.work_kind = unit->kind();
-    limit.work = last[index].work - before.work;
-    limit.busy = last[index].busy - before.busy;
-    limit.elapsed = elapsed;
-    limits.push_back(std::move(limit));
-    ++index;
+    add(entry.unit_path + "." + entry.name, unit->kind(), since_begin(index++));
+  }
+  for (const UtilisationTable* table : registry_.tables()) {
+    // Its busiest unit stands for all of them.
+    std::size_t busiest = 0;
+    for (std::size_t i = 1; i < table->size(); ++i) {
+      if (since_begin(index + busiest).busy < since_begin(index + i).busy) busiest = i;
+    }
+    if (table->size() > 0) {
+      add(table->unit(busiest), table->utilisation(busiest).kind(), since_begin(index + busiest));
+    }
+    index += table->size();
   }
   std::stable_sort(limits.begin(), limits.end(),
                    [](const Limit& a, const Limit& b) { return a.share_ppm() > b.share_ppm(); });

@@ -239,6 +239,7 @@ void RunRecorder::packet_sent(NodeId /*node*/, const Packet& packet, Time /*at*/
     return;
   }
   ++totals_.packets_sent;
+  if (packet.is_resent) ++totals_.packets_resent;
   totals_.wire_bytes_sent += packet.wire_bytes;
   const PutRecord* put = registry_.find(packet.transport.destination,
                                         MessageRef{packet.transport.source, packet.transport.source_incarnation,
@@ -259,6 +260,11 @@ void RunRecorder::packet_ignored(NodeId /*node*/, const Packet& packet, const ch
 
 void RunRecorder::message_refused(NodeId /*node*/, const MessageRef& /*message*/, Outcome reason, Time /*at*/) {
   ++totals_.refused[index_of(reason)];
+}
+
+void RunRecorder::node_crashed(NodeId node, Time /*at*/) {
+  // The next incarnation counts its buffers from 0 again.
+  if (node.index() < last_counted_.size()) last_counted_[node.index()].clear();
 }
 
 RunRecorder::LastCounted& RunRecorder::last_counted(NodeId node, BufferId buffer) {
@@ -423,7 +429,10 @@ void RunRecorder::note_unmatched(std::string line) {
   if (unmatched_.size() < kUnmatchedShown) unmatched_.push_back(std::move(line));
 }
 
-void RunRecorder::finish(Time now) {
+void RunRecorder::finish(Time now, const FabricLosses& losses) {
+  totals_.packets_lost = losses.data_lost;
+  totals_.packets_copied = losses.data_copied;
+  totals_.acknowledgements_lost = losses.acknowledgements_lost;
   settle(now);
   for (const std::shared_ptr<Row>& row : rows_) write_row(*row);
   rows_.clear();

@@ -16,6 +16,7 @@
 
 #include "base/stats.hpp"
 #include "driver/driver.hpp"
+#include "fabric/interfaces.hpp"
 #include "nic/observer.hpp"
 #include "report/put_registry.hpp"
 #include "report/rate_series.hpp"
@@ -38,10 +39,14 @@ struct RunTotals {
   std::uint64_t packets_sent = 0;
   std::uint64_t packets_delivered = 0;  ///< placed in memory, or counted if empty
   std::uint64_t packets_duplicate = 0;
+  std::uint64_t packets_resent = 0;  ///< of those sent: not the first sending of their number
+  std::uint64_t packets_lost = 0;    ///< by the fabric
+  std::uint64_t packets_copied = 0;  ///< by the fabric: arrived once more than they were sent
   std::uint64_t packets_corrupt = 0;
   std::uint64_t packets_ignored = 0;  ///< stale, closed or contradicting: changed nothing
   std::uint64_t acknowledgements_sent = 0;
-  std::uint64_t wire_bytes_sent = 0;  ///< data packets, with every header, preamble and gap
+  std::uint64_t acknowledgements_lost = 0;  ///< by the fabric
+  std::uint64_t wire_bytes_sent = 0;        ///< data packets, with every header, preamble and gap
 };
 
 /// Time between consecutive stages, added over the samples of put_to_completion.
@@ -69,7 +74,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   /// Writes the rows whose completions are visible by `now`.
   void settle(Time now);
   /// Writes everything that is left, unfinished puts included.
-  void finish(Time now);
+  void finish(Time now, const FabricLosses& losses = {});
 
   const RunTotals& totals() const { return totals_; }
   const Histogram& put_to_completion() const { return put_to_completion_; }
@@ -119,6 +124,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
+  void node_crashed(NodeId node, Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
   void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
 

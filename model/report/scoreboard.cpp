@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bitset>
 #include <cstring>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -47,6 +48,7 @@ struct Scoreboard::ShadowBuffer {
   bool retired = false;
   bool completion_claimed = false;
   bool returned = false;
+  bool broken = false;  ///< retired, and a message bound to it was cut off
   bool checked = false;
   std::uint32_t checksum = 0;  ///< of the whole buffer when it completed
   Time last_placed;
@@ -102,6 +104,8 @@ struct Scoreboard::ShadowWindow {
   std::deque<ShadowBuffer*> bucket;  ///< active first
   std::uint64_t next_epoch = 0;      ///< of the active buffer
   std::uint64_t next_completion = 0;
+  bool closing = false;
+  std::set<std::uint64_t> broken_epochs;  ///< lack a message: passed over once the window closes
   /// A managed misfit retired a buffer with this much room: the message that explains it must come next.
   bool misfit_open = false;
   std::uint64_t misfit_room = 0;
@@ -109,10 +113,12 @@ struct Scoreboard::ShadowWindow {
 
 struct Scoreboard::BoundMessage {
   std::shared_ptr<ShadowBuffer> buffer;
+  std::shared_ptr<ShadowWindow> window;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint64_t seed = 0;
   bool in_bounds = true;
+  bool cut_off = false;  ///< packets on their way may still be placed; nothing counts
   std::uint64_t placed_packets = 0;
   std::vector<bool> placed;  ///< by packet index
 };
@@ -241,6 +247,7 @@ void Scoreboard::window_closed(NodeId node, SlotId slot, const std::vector<Buffe
   }
   // A misfit needs no explanation any more. Retired buffers keep the window: their completions have an order.
   if (window.misfit_open) --open_misfits_;
+  window.closing = true;
   windows_.erase(found);
 }
 
@@ -322,6 +329,7 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
   ++buffer.unfinished;
   auto bound = std::make_unique<BoundMessage>();
   bound->buffer = place->second;
+  bound->window = found->second;
   bound->offset = buffer_offset;
   bound->length = length;
   bound->seed = put->seed;
@@ -354,6 +362,7 @@ void Scoreboard::epoch_retired(NodeId node, SlotId slot, BufferId id, Epoch epoc
   }
   buffer.retired = true;
   buffer.epoch = epoch;
+  if (buffer.broken) window.broken_epochs.insert(epoch.value());
   window.bucket.pop_front();
   ++window.next_epoch;
 }
@@ -384,6 +393,26 @@ void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uin
     message.buffer->write_pattern(buffer_offset, due, message.seed, place);
 }
 
+void Scoreboard::message_cut_off(NodeId node, const MessageRef& message, BufferId id, bool is_broken, Time at) {
+  const auto found = messages_.find(key_of(node, message));
+  if (!expect(found != messages_.end() && !found->second->cut_off, at,
+              [&] { return name_of(node, message) + " was cut off, but is not bound"; })) {
+    return;
+  }
+  BoundMessage& bound = *found->second;
+  bound.cut_off = true;
+  ShadowBuffer& buffer = *bound.buffer;
+  expect(buffer.id == id, at, [&] { return name_of(node, message) + " was cut off from another buffer than its own"; });
+  const bool is_managed = bound.window->placement == Placement::managed;
+  expect(is_broken == (buffer.retired || is_managed), at, [&] {
+    return name_of(node, message) + (is_broken ? " broke a buffer that goes on" : " left a buffer that it has broken");
+  });
+  buffer.broken = is_broken;
+  if (buffer.retired) bound.window->broken_epochs.insert(buffer.epoch.value());
+  buffer.reserved -= bound.window->type == ThresholdType::bytes ? bound.length : 1;
+  --buffer.unfinished;
+}
+
 void Scoreboard::message_counted(NodeId node, const MessageRef& message, BufferId id, Time at) {
   const auto found = messages_.find(key_of(node, message));
   if (!expect(found != messages_.end(), at,
@@ -391,6 +420,7 @@ void Scoreboard::message_counted(NodeId node, const MessageRef& message, BufferI
     return;
   }
   BoundMessage& bound = *found->second;
+  expect(!bound.cut_off, at, [&] { return name_of(node, message) + " was counted after it was cut off"; });
   const std::uint64_t packets = bound.placed.empty() ? 1 : bound.placed.size();
   expect(bound.placed_packets == packets, at, [&] {
     return fmt::format("{} was counted after {} of {} packets", name_of(node, message), bound.placed_packets, packets);
@@ -421,6 +451,7 @@ void Scoreboard::completion_written(NodeId node, const Completion& completion, T
   } else {
     expect(buffer.retired, at, [&] { return say("came before the buffer was retired"); });
   }
+  expect(!buffer.broken, at, [&] { return say("came for a buffer that lacks a message"); });
   expect(buffer.unfinished == 0, at,
          [&] { return say(fmt::format("came with {} messages unfinished", buffer.unfinished)); });
   expect(buffer.epoch == completion.epoch, at, [&] { return say("names another epoch than was retired"); });
@@ -429,6 +460,8 @@ void Scoreboard::completion_written(NodeId node, const Completion& completion, T
          [&] { return say(fmt::format("says {} bytes, {} were delivered", completion.length, buffer.delivered)); });
   expect(at >= buffer.last_placed, at, [&] { return say("was written before the payload"); });
   if (buffer.window != nullptr) {
+    ShadowWindow& window = *buffer.window;
+    while (window.closing && window.broken_epochs.erase(window.next_completion) > 0) ++window.next_completion;
     expect(completion.epoch.value() == buffer.window->next_completion, at,
            [&] { return say(fmt::format("came before that of epoch {}", buffer.window->next_completion)); });
     buffer.window->next_completion = completion.epoch.value() + 1;
@@ -532,6 +565,29 @@ void Scoreboard::compare_memory(ShadowBuffer& buffer, Time at) {
   });
 }
 
+/// Memory stays as it is; nothing that was posted will ever complete.
+void Scoreboard::node_crashed(NodeId node, Time /*at*/) {
+  for (auto place = windows_.begin(); place != windows_.end();) {
+    const auto next = std::next(place);
+    if (place->first.node == node.value()) {
+      if (place->second->misfit_open) --open_misfits_;
+      windows_.erase(place);
+    }
+    place = next;
+  }
+  for (auto place = buffers_.begin(); place != buffers_.end();) {
+    const auto next = std::next(place);
+    if (place->first.node == node.value()) buffers_.erase(place);
+    place = next;
+  }
+  for (auto& [key, buffer] : posted_) {
+    if (key.node != node.value() || buffer->completion_claimed) continue;
+    buffer->returned = true;
+    buffer->broken = true;
+    buffer->window.reset();
+  }
+}
+
 // --------------------------------------------------------------------------------------------------------- the end
 
 void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
@@ -547,7 +603,8 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
     compare_memory(*buffer, now);
     // An earlier epoch that waits for a message that was given up holds the later ones back.
     const bool held_back = buffer->window && buffer->window->next_completion < buffer->epoch.value();
-    expect(!drained || !buffer->retired || buffer->completion_claimed || buffer->unfinished > 0 || held_back, now, [&] {
+    const bool is_whole = buffer->unfinished == 0 && !buffer->broken;
+    expect(!drained || !buffer->retired || buffer->completion_claimed || !is_whole || held_back, now, [&] {
       return fmt::format("node {}: buffer at {:#x} of epoch {} is retired and whole but never completed",
                          buffer->node.value(), buffer->head.value(), buffer->epoch.value());
     });
@@ -570,8 +627,12 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
   for (const std::uint64_t count : totals.ended) ended += count;
   expect(totals.puts == ended, now,
          [&] { return fmt::format("{} puts were issued, {} ended, failed or are unfinished", totals.puts, ended); });
-  expect(drained ? totals.packets_sent == packets_arrived_ : totals.packets_sent >= packets_arrived_, now,
-         [&] { return fmt::format("{} packets were sent, {} arrived", totals.packets_sent, packets_arrived_); });
+  const std::uint64_t gone_out = totals.packets_sent + totals.packets_copied;
+  const std::uint64_t come_in = packets_arrived_ + totals.packets_lost;
+  expect(drained ? gone_out == come_in : gone_out >= come_in, now, [&] {
+    return fmt::format("{} packets were sent, {} copied and {} lost by the fabric, {} arrived", totals.packets_sent,
+                       totals.packets_copied, totals.packets_lost, packets_arrived_);
+  });
   std::uint64_t refused = 0;
   for (const std::uint64_t count : totals.refused) refused += count;
   const std::uint64_t accounted = totals.messages_delivered + refused + messages_.size();

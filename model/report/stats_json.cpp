@@ -78,13 +78,15 @@ void write_totals(JsonWriter& json, const RunReport& report) {
   json.open_object("packets");
   json.number("sent", totals.packets_sent);
   json.number("delivered", totals.packets_delivered);
-  json.number("dropped", std::uint64_t{0});
+  json.number("dropped", totals.packets_lost);
   json.number("duplicate", totals.packets_duplicate);
-  json.number("retransmitted", std::uint64_t{0});
+  json.number("retransmitted", totals.packets_resent);
+  json.number("copied", totals.packets_copied);
   json.number("corrupt", totals.packets_corrupt);
   json.number("out_of_order", stat_sum(*report.stats, "out_of_order"));
   json.number("ignored", totals.packets_ignored);
   json.number("acknowledgements", totals.acknowledgements_sent);
+  json.number("acknowledgements_dropped", totals.acknowledgements_lost);
   json.close_object();
   json.close_object();
 }

@@ -68,6 +68,12 @@ class Barrier {
     --running_;
     if (arrived_ > 0) release_if_complete();
   }
+  /// A rank that crashed while it waited here.
+  void drop() {
+    --arrived_;
+    leave();
+  }
+  void join() { ++running_; }
 
  private:
   bool release_if_complete() {
@@ -115,10 +121,11 @@ namespace {
 /// One rank at work.
 class RankPlayer {
  public:
-  RankPlayer(RankId rank, const Trace& trace, const WorkloadConfig& config, std::uint32_t history,
-             const std::vector<RankHome>& homes, const std::vector<PlayerObserver*>& observers, Barrier& barrier,
-             Brake& brake)
+  RankPlayer(RankId rank, std::unique_ptr<Trace::Cursor> cursor, const Trace& trace, const WorkloadConfig& config,
+             std::uint32_t history, const std::vector<RankHome>& homes, const std::vector<PlayerObserver*>& observers,
+             Barrier& barrier, Brake& brake)
       : rank_(rank),
+        cursor_(std::move(cursor)),
         trace_(trace),
         with_bytes_(config.payload.get() == PayloadMode::bytes),
         history_(history),
@@ -130,13 +137,24 @@ class RankPlayer {
         brake_(brake) {}
 
   void run() {
-    const auto cursor = trace_.cursor(rank_);
-    while (const Operation* operation = cursor->next()) {
+    if (!cursor_) cursor_ = trace_.cursor(rank_);
+    while (const Operation* operation = cursor_->next()) {
       brake_.check(driver_.core());
       execute(*operation);
       tell([&](PlayerObserver& observer) { observer.operation_done(rank_); });
     }
+    cursor_.reset();
     barrier_.leave();
+    finished_ = true;
+  }
+  /// Its thread is gone.
+  void crash() {
+    if (finished_) return;
+    if (waits_for_ == WaitsFor::barrier) {
+      barrier_.drop();
+    } else {
+      barrier_.leave();
+    }
     finished_ = true;
   }
 
@@ -470,6 +488,7 @@ class RankPlayer {
   }
 
   RankId rank_;
+  std::unique_ptr<Trace::Cursor> cursor_;
   const Trace& trace_;
   bool with_bytes_;
   std::uint32_t history_;
@@ -497,23 +516,32 @@ class RankPlayer {
 
 struct Player::Impl {
   const Trace& trace;
+  const WorkloadConfig& config;
+  std::uint32_t history;
   std::vector<RankHome> homes;
   std::vector<PlayerObserver*> observers;
   Barrier barrier;
   Brake brake;
-  std::vector<std::unique_ptr<RankPlayer>> ranks;
+  std::vector<std::unique_ptr<RankPlayer>> ranks;  ///< the present program of each
+  std::vector<std::unique_ptr<RankPlayer>> dead;
 
-  Impl(const Trace& the_trace, const WorkloadConfig& config, std::uint32_t history, std::vector<RankHome> the_homes,
-       std::vector<PlayerObserver*> the_observers)
+  Impl(const Trace& the_trace, const WorkloadConfig& the_config, std::uint32_t the_history,
+       std::vector<RankHome> the_homes, std::vector<PlayerObserver*> the_observers)
       : trace(the_trace),
+        config(the_config),
+        history(the_history),
         homes(std::move(the_homes)),
         observers(std::move(the_observers)),
         barrier(static_cast<std::uint32_t>(homes.size())) {
     ranks.reserve(homes.size());
     for (std::uint32_t rank = 0; rank < homes.size(); ++rank) {
-      ranks.push_back(
-          std::make_unique<RankPlayer>(RankId{rank}, trace, config, history, homes, observers, barrier, brake));
+      ranks.push_back(make(RankId{rank}, nullptr));
     }
+  }
+  /// `cursor` null: the rank's program from its beginning.
+  std::unique_ptr<RankPlayer> make(RankId rank, std::unique_ptr<Trace::Cursor> cursor) {
+    return std::make_unique<RankPlayer>(rank, std::move(cursor), trace, config, history, homes, observers, barrier,
+                                        brake);
   }
 };
 
@@ -524,6 +552,21 @@ Player::Player(const Trace& trace, const WorkloadConfig& config, std::uint32_t h
 Player::~Player() = default;
 
 void Player::play(RankId rank) { impl_->ranks[rank.index()]->run(); }
+
+void Player::crashed(RankId rank) { impl_->ranks[rank.index()]->crash(); }
+
+bool Player::has_restart(RankId rank) const {
+  const auto& blocks = impl_->trace.restart_blocks();
+  return std::any_of(blocks.begin(), blocks.end(), [&](const auto& block) { return block.first == rank; });
+}
+
+void Player::prepare_restart(RankId rank, Driver& driver) {
+  impl_->homes[rank.index()].driver = &driver;
+  std::unique_ptr<RankPlayer>& player = impl_->ranks[rank.index()];
+  impl_->dead.push_back(std::move(player));
+  impl_->barrier.join();
+  player = impl_->make(rank, impl_->trace.restart_cursor(rank));
+}
 
 void Player::on_interruption(std::function<bool()> asked) { impl_->brake.asked = std::move(asked); }
 

@@ -98,6 +98,13 @@ class Player {
 
   /// The program of one rank, to run in its core's thread.
   void play(RankId rank);
+  /// The rank's program was ended by the loss of power: it leaves the barriers, and waits for nothing.
+  void crashed(RankId rank);
+  /// Whether the rank has a program to run after a restart.
+  bool has_restart(RankId rank) const;
+  /// That program, over `driver`, to run in its core's thread; the rank takes part in barriers again. The same one each
+  /// time.
+  void prepare_restart(RankId rank, Driver& driver);
 
   /// `asked` is called often, also within operations that simulate nothing for long. Once it says true, programs stand
   /// still for good and the simulation is paused (sc_pause).
@@ -106,7 +113,7 @@ class Player {
   const std::optional<Error>& mistake() const;
 
   std::uint32_t ranks_finished() const;
-  /// "rank 3 waits for b0.2", one for each rank that has not ended.
+  /// "rank 3 waits for b0.2", one for each rank that has neither ended nor crashed.
   std::vector<std::string> waiting() const;
 
  private:

@@ -73,8 +73,12 @@ std::uint64_t Trace::total_puts() const { return impl_->puts; }
 const std::vector<std::string>& Trace::names(RankId rank) const { return impl_->program(rank).names(); }
 const std::vector<std::string>& Trace::warnings() const { return impl_->checked.warnings; }
 
+const std::vector<std::pair<RankId, Position>>& Trace::restart_blocks() const { return impl_->checked.restart_blocks; }
+
 std::string Trace::spelling(RankId rank, const NameRef& name) const {
-  std::string text = names(rank).at(name.name);
+  const std::vector<std::string>& all =
+      name.restarted ? impl_->checked.restart_programs[rank.index()]->names() : names(rank);
+  std::string text = all.at(name.name);
   for (const std::uint64_t pass : name.passes) text += "." + std::to_string(pass);
   return text;
 }
@@ -98,6 +102,35 @@ Position Trace::position(const Operation& operation) const {
 
 std::unique_ptr<Trace::Cursor> Trace::cursor(RankId rank) const {
   return trace_detail::make_cursor(*impl_->text, impl_->program(rank), trace_detail::cursor_budget(ranks()));
+}
+
+namespace {
+
+/// Marks the names of a restart block as its own.
+class RestartCursor : public Trace::Cursor {
+ public:
+  explicit RestartCursor(std::unique_ptr<Trace::Cursor> block) : block_(std::move(block)) {}
+  const Operation* next() override {
+    const Operation* const operation = block_->next();
+    if (operation == nullptr) return nullptr;
+    marked_ = *operation;
+    marked_.name.restarted = true;
+    for (NameRef& operand : marked_.operands) operand.restarted = true;
+    return &marked_;
+  }
+
+ private:
+  std::unique_ptr<Trace::Cursor> block_;
+  Operation marked_;
+};
+
+}  // namespace
+
+std::unique_ptr<Trace::Cursor> Trace::restart_cursor(RankId rank) const {
+  const auto& programs = impl_->checked.restart_programs;
+  if (rank.index() >= programs.size() || programs[rank.index()] == nullptr) return nullptr;
+  return std::make_unique<RestartCursor>(
+      trace_detail::make_cursor(*impl_->text, *programs[rank.index()], trace_detail::cursor_budget(ranks())));
 }
 
 }  // namespace rvma

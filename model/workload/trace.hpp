@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -43,9 +45,12 @@ BOOST_DESCRIBE_ENUM(OperationKind, init_window, post_buffer, post_one_time_buffe
 struct NameRef {
   std::uint32_t name = 0;             ///< index into Trace::names(rank)
   std::vector<std::uint64_t> passes;  ///< outermost first; empty outside loops
-  friend bool operator==(const NameRef& a, const NameRef& b) { return a.name == b.name && a.passes == b.passes; }
+  bool restarted = false;             ///< of the rank's restart block, whose names are its own
+  friend bool operator==(const NameRef& a, const NameRef& b) {
+    return a.name == b.name && a.restarted == b.restarted && a.passes == b.passes;
+  }
   friend bool operator<(const NameRef& a, const NameRef& b) {
-    return a.name != b.name ? a.name < b.name : a.passes < b.passes;
+    return std::tie(a.restarted, a.name, a.passes) < std::tie(b.restarted, b.name, b.passes);
   }
 };
 
@@ -100,7 +105,7 @@ class Trace {
   std::string spelling(RankId rank, const NameRef& name) const;
   /// Where the operation stands. Reads the text up to there.
   Position position(const Operation& operation) const;
-  /// Warnings found while checking (a restart block that nothing will run, ...).
+  /// Warnings found while checking.
   const std::vector<std::string>& warnings() const;
 
   /// One rank's place in its program.
@@ -111,6 +116,10 @@ class Trace {
     virtual const Operation* next() = 0;
   };
   std::unique_ptr<Cursor> cursor(RankId rank) const;
+  /// From the top of the rank's restart block; null if it has none.
+  std::unique_ptr<Cursor> restart_cursor(RankId rank) const;
+  /// Ranks with a restart block, and where the first one of each stands.
+  const std::vector<std::pair<RankId, Position>>& restart_blocks() const;
 
  private:
   Trace();

@@ -209,12 +209,13 @@ class Checker {
   }
 
   Program& restart_program(std::uint32_t rank) {
-    std::unique_ptr<Program>& program = restart_programs_[rank];
+    result_.restart_programs.resize(result_.ranks);
+    std::unique_ptr<Program>& program = result_.restart_programs[rank];
     if (program == nullptr) {
       program = std::make_unique<Program>();
-      result_.warnings.push_back(source_ + ":" + std::to_string(line_number_) + ":" +
-                                 std::to_string(statement_.word.column) + ": warning: the restart block of rank " +
-                                 std::to_string(rank) + " never runs: no node of this build restarts");
+      const Position place{source_, static_cast<std::uint32_t>(line_number_),
+                           static_cast<std::uint32_t>(statement_.word.column)};
+      result_.restart_blocks.emplace_back(RankId{rank}, place);
     }
     return *program;
   }
@@ -400,7 +401,6 @@ class Checker {
   std::vector<std::uint32_t> open_ids_;
   std::uint32_t idle_loops_ = 0;  ///< open loops of no pass
   Program scratch_;               ///< blocks that belong to no rank
-  boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Program>> restart_programs_;
 };
 
 }  // namespace

@@ -16,8 +16,10 @@ namespace rvma::trace_detail {
 
 struct CheckedTrace {
   std::uint32_t ranks = 0;
-  std::vector<std::unique_ptr<Program>> programs;  ///< by rank; null: no block, an empty program
-  std::vector<std::string> warnings;               ///< `FILE:LINE:COLUMN: warning: ...`
+  std::vector<std::unique_ptr<Program>> programs;          ///< by rank; null: no block, an empty program
+  std::vector<std::unique_ptr<Program>> restart_programs;  ///< by rank; null: no restart block; empty: none has
+  std::vector<std::pair<RankId, Position>> restart_blocks;
+  std::vector<std::string> warnings;  ///< `FILE:LINE:COLUMN: warning: ...`
 };
 
 /// Checks all of `text`; mistakes go to `errors` in the order of their places. `source` names the text in positions.

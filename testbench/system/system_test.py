@@ -723,6 +723,126 @@ rank 0
         self.assertLess(stats["sim"]["peak_rss_bytes"], 200 * 1000 * 1000)
 
 
+class Crashes(SystemTest):
+    """Nodes that lose power, and come back as newer incarnations."""
+
+    SENDER = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x100 threshold=64KiB
+  post_buffer w as=b0 size=64KiB
+  init_window w2 mailbox=0x101 threshold=4KiB
+  post_buffer w2 as=c0 size=4KiB
+  barrier
+  wait c0
+  close_window w
+rank 0
+  barrier
+  put as=p0 rank=1 mailbox=0x100 size=64KiB
+  wait p0
+rank 0 restart
+  put as=q0 rank=1 mailbox=0x101 size=4KiB seed=9
+  wait q0
+"""
+    RECEIVER = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x100 threshold=1MiB
+  post_buffer w as=b0 size=1MiB
+  barrier
+  wait b0
+rank 1 restart
+  init_window w mailbox=0x100 threshold=4KiB
+  post_buffer w as=b0 size=4KiB
+  barrier
+  wait b0
+rank 0
+  barrier
+  put as=p0 rank=1 mailbox=0x100 size=1MiB
+  wait p0
+  barrier
+  put as=p1 rank=1 mailbox=0x100 size=4KiB seed=5
+  wait p1
+"""
+
+    def events(self, *events):
+        listed = [{"at": at, "kind": kind, "where": where} for at, kind, where in events]
+        return "--set", "fabric.faults.events=" + json.dumps(listed)
+
+    def test_a_sender_dies_in_a_message_and_comes_back(self):
+        for crash in ["1us", "3us", "3500ns", "4us", "5us", "20us"]:
+            with self.subTest(crash=crash):
+                events = self.events((crash, "node_crash", "0"), ("50us", "node_restart", "0"))
+                result = self.run_text(self.SENDER, *events)
+                rows = {row["name"]: row for row in result.rows("puts.csv")}
+                self.assertEqual(rows["q0"]["status"], "ok")
+                completed = {row["window"]: row for row in result.rows("completions.csv")}
+                self.assertEqual(completed["w2"]["crc32"], crc(payload(9, 4096)))
+                if crash == "20us":
+                    self.assertEqual(completed["w"]["crc32"], crc(payload(0, 65536)))
+                elif crash == "4us":
+                    # Part of the message had arrived: it is cut off, and its epoch never completes.
+                    self.assertEqual(rows["p0"]["status"], "unfinished")
+                    self.assertNotIn("w", completed)
+                    self.assertEqual(result.stats()["units"]["node1.nic.delivery"]["cut_off"], 1)
+
+    def test_a_sender_that_stays_away_is_cut_off_by_its_silence(self):
+        trace = self.SENDER.replace("wait c0", "compute 150ms")
+        result = self.run_text(trace, *self.events(("4us", "node_crash", "0")))
+        delivery = result.stats()["units"]["node1.nic.delivery"]
+        self.assertEqual((delivery["cut_off"], delivery["silences"]), (1, 1))
+        self.assertEqual([row["status"] for row in result.rows("calls.csv")], ["ok", "ok", "ok"])
+
+    def test_a_receiver_dies_and_the_sender_starts_anew(self):
+        for restart in ["50us", "2500us"]:
+            with self.subTest(restart=restart):
+                events = self.events(("10us", "node_crash", "1"), (restart, "node_restart", "1"))
+                result = self.run_text(self.RECEIVER, *events)
+                rows = {row["name"]: row["status"] for row in result.rows("puts.csv")}
+                self.assertEqual(rows, {"p0": "timeout", "p1": "ok"})
+                [completion] = result.rows("completions.csv")
+                self.assertEqual(completion["crc32"], crc(payload(5, 4096)))
+
+    def test_a_restarted_nic_is_deaf_for_a_while(self):
+        events = self.events(("10us", "node_crash", "1"), ("50us", "node_restart", "1"))
+        for quiet in [100, 2000]:
+            result = self.run_text(self.RECEIVER, *events, "--set", f"nic.reliability.quiet={quiet}us")
+            [completion] = result.rows("completions.csv")
+            self.assertGreater(float(completion["time_ns"]), 50_000 + quiet * 1000)
+
+    def test_crashed_ranks_leave_barriers(self):
+        trace = """rvma-trace 1
+ranks 3
+rank 0
+  compute 10us
+  barrier
+rank 1
+  compute 20us
+  barrier
+rank 2
+  barrier
+"""
+        # Rank 1 dies before the barrier, rank 2 in it.
+        events = self.events(("5us", "node_crash", "1"), ("6us", "node_crash", "2"))
+        result = self.run_text(trace, *events)
+        self.assertEqual(float(result.stats()["sim"]["time_ns"]), 10_000)
+
+    def test_mistakes_have_their_place(self):
+        trace = self.tmp / "t.trace"
+        trace.write_text(self.SENDER)
+        for events, text in [
+            ([("1us", "node_restart", "0")], "node 0 is up already"),
+            ([("1us", "node_crash", "7")], '"7" is no node of the 2'),
+            ([("1us", "node_crash", "zero")], '"zero" is no node of the 2'),
+        ]:
+            result = self.rvma("run", trace, *self.events(*events))
+            self.assertEqual(result.status, 2)
+            self.assertIn(text, result.stderr)
+        result = self.rvma("run", trace)
+        self.assertEqual(result.status, 0)
+        self.assertIn("warning: the restart block of rank 0 never runs", result.stderr)
+
+
 class Determinism(SystemTest):
     def without_wall_clock(self, result):
         stats = result.stats()

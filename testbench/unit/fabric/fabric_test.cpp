@@ -20,7 +20,7 @@ struct Exchange {
       : config(fabric_config), receivers(nodes) {
     std::vector<FabricAttachment> attachments;
     for (Receiver& receiver : receivers) attachments.push_back({&receiver, Bytes::kib(64)});
-    fabric = std::make_unique<Fabric>("fabric", context, config, attachments);
+    fabric = std::make_unique<Fabric>("fabric", context, config, attachments, pool);
     for (std::uint32_t node = 0; node < nodes; ++node) receivers[node].credit = &fabric->credit(NodeId{node});
   }
   void all_to_all() {
@@ -64,7 +64,7 @@ TEST(Fabric, TwoNodesAreWiredToEachOther) {
   exchange.all_to_all();
   exchange.expect_complete();
   EXPECT_EQ(exchange.receivers[1].arrivals[0].at, Time::from_ps(194 * 20 + 40'000));
-  EXPECT_EQ(paths(context), (std::set<std::string>{"fabric.link.0-1", "fabric.link.1-0"}));
+  EXPECT_EQ(paths(context), (std::set<std::string>{"fabric", "fabric.link.0-1", "fabric.link.1-0"}));
   EXPECT_EQ(context.activations(), 0U);
 }
 
@@ -74,7 +74,7 @@ TEST(Fabric, SixteenNodesMeetInOneSwitch) {
   EXPECT_EQ(exchange.fabric->topology(), Topology::star);
   exchange.all_to_all();
   exchange.expect_complete();
-  EXPECT_EQ(paths(context).size(), 33U);
+  EXPECT_EQ(paths(context).size(), 34U);
   EXPECT_EQ(paths(context).count("fabric.link.15-switch"), 1U);
   EXPECT_EQ(paths(context).count("fabric.link.switch-15"), 1U);
   EXPECT_EQ(paths(context).count("fabric.switch"), 1U);

@@ -58,7 +58,8 @@ TEST(FaultStage, ReversesAWholeFlow) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  FaultStage stage{"stage", context, reversing(16), receiver, "stage"};
+  FabricLosses losses;
+  FaultStage stage{"stage", context, reversing(16), receiver, "stage", pool, losses};
   // Announced in advance, as an idle link does.
   for (std::uint32_t i = 0; i < 16; ++i) stage.deliver(data_packet(pool, 0, 1, i, 64), Time::from_ns(10 + i));
   sc_core::sc_start();
@@ -78,7 +79,8 @@ TEST(FaultStage, EachFlowIsReversedByItself) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  FaultStage stage{"stage", context, reversing(4), receiver, "stage"};
+  FabricLosses losses;
+  FaultStage stage{"stage", context, reversing(4), receiver, "stage", pool, losses};
   for (std::uint32_t i = 0; i < 8; ++i) {
     stage.deliver(data_packet(pool, 0, 1, i, 64), Time::from_ns(3 * i));
     stage.deliver(data_packet(pool, 2, 1, i, 64), Time::from_ns(3 * i + 1));
@@ -96,7 +98,8 @@ TEST(FaultStage, LetsGoAfterAShortTimeAndLosesNothing) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  FaultStage stage{"stage", context, reversing(16), receiver, "stage"};
+  FabricLosses losses;
+  FaultStage stage{"stage", context, reversing(16), receiver, "stage", pool, losses};
   for (std::uint32_t i = 0; i < 19; ++i) stage.deliver(data_packet(pool, 0, 1, i, 64), Time::from_ns(i));
   stage.deliver(ack_packet(pool, 0, 1, 5), Time::from_ns(100));
   sc_core::sc_start();
@@ -116,7 +119,8 @@ TEST(FaultStage, ThePacketThatComesWhenTheTimeIsUpStartsANewBatch) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  FaultStage stage{"stage", context, reversing(3), receiver, "stage"};
+  FabricLosses losses;
+  FaultStage stage{"stage", context, reversing(3), receiver, "stage", pool, losses};
   Feeder feeder{context};
   const auto feed = [&](std::uint32_t sequence, Time at) {
     feeder.at(at, [&, sequence, at] { stage.deliver(data_packet(pool, 0, 1, sequence, 64), at); });
@@ -139,7 +143,8 @@ std::vector<test::Arrival> with_jitter(SimContext& context, Time jitter, const c
   FaultsConfig config;
   config.jitter = jitter;
   Receiver receiver;
-  FaultStage stage{name, context, config, receiver, "stage"};
+  FabricLosses losses;
+  FaultStage stage{name, context, config, receiver, "stage", pool, losses};
   const Time begin = SimContext::now();
   for (std::uint32_t i = 0; i < 2000; ++i) {
     stage.deliver(data_packet(pool, 0, 1, i, 64), begin + Time::from_ns(10) * i);
@@ -203,7 +208,8 @@ TEST(FaultStage, ReverseAndJitterTogetherLoseNothing) {
   Receiver receiver;
   FaultsConfig config = reversing(8);
   config.jitter = Time::from_us(1);
-  FaultStage stage{"stage", context, config, receiver, "stage"};
+  FabricLosses losses;
+  FaultStage stage{"stage", context, config, receiver, "stage", pool, losses};
   for (std::uint32_t i = 0; i < 1003; ++i) stage.deliver(data_packet(pool, i % 3, 9, i, 64), Time::from_ns(5 * i));
   sc_core::sc_start();
   std::set<std::uint32_t> seen;
@@ -212,6 +218,74 @@ TEST(FaultStage, ReverseAndJitterTogetherLoseNothing) {
   EXPECT_EQ(seen.size(), 1003U);
   EXPECT_TRUE(receiver.ordered);
   EXPECT_EQ(pool.in_use(), 0U);
+}
+
+/// Credit that came back, by hand.
+struct Credit : LinkCreditIf {
+  void return_credit(std::uint32_t wire_bytes, Time /*at*/) override { bytes += wire_bytes; }
+  std::uint64_t bytes = 0;
+};
+
+/// 20,000 packets and 20,000 acknowledgements through one kind of fault at 10 %.
+struct Damage {
+  explicit Damage(const FaultsConfig& config) {
+    receiver.credit = &credit;
+    FaultStage stage{"stage", context, config, receiver, "stage", pool, losses};
+    stage.connect(credit);
+    for (std::uint32_t i = 0; i < 20'000; ++i) {
+      stage.deliver(data_packet(pool, 0, 1, i, 64), Time::from_ns(10) * (2 * i));
+      stage.deliver(ack_packet(pool, 0, 1, i), Time::from_ns(10) * (2 * i + 1));
+      sent_bytes += data_wire_bytes(64) + ack_wire_bytes(0, 0);
+    }
+    sc_core::sc_start();
+    stats = stage.stats();
+    EXPECT_EQ(pool.in_use(), 0U);
+    EXPECT_EQ(credit.bytes, sent_bytes) << "credit is neither lost nor made";
+  }
+  static FaultsConfig tenth(Key<Probability> FaultsConfig::*which) {
+    FaultsConfig config;
+    config.*which = Probability::from_ppb(100'000'000);
+    return config;
+  }
+  std::uint64_t arrived(PacketType type) const {
+    std::uint64_t count = 0;
+    for (const test::Arrival& arrival : receiver.arrivals) count += arrival.type == type ? 1 : 0;
+    return count;
+  }
+  SimContext context{5};
+  PacketPool pool;
+  Credit credit;
+  Receiver receiver;
+  FabricLosses losses;
+  FaultStats stats;
+  std::uint64_t sent_bytes = 0;
+};
+
+TEST(FaultStage, DropsItsShareOfBothKinds) {
+  const Damage damage{Damage::tenth(&FaultsConfig::drop)};
+  EXPECT_NEAR(static_cast<double>(damage.losses.data_lost), 2000, 200);
+  EXPECT_NEAR(static_cast<double>(damage.losses.acknowledgements_lost), 2000, 200);
+  EXPECT_EQ(damage.arrived(PacketType::data), 20'000 - damage.losses.data_lost);
+  EXPECT_EQ(damage.arrived(PacketType::acknowledgement), 20'000 - damage.losses.acknowledgements_lost);
+  EXPECT_EQ(damage.stats.dropped.value(), damage.losses.data_lost + damage.losses.acknowledgements_lost);
+}
+
+TEST(FaultStage, DoublesItsShareOfBothKinds) {
+  const Damage damage{Damage::tenth(&FaultsConfig::duplicate)};
+  EXPECT_NEAR(static_cast<double>(damage.losses.data_copied), 2000, 200);
+  EXPECT_NEAR(static_cast<double>(damage.losses.acknowledgements_copied), 2000, 200);
+  EXPECT_EQ(damage.arrived(PacketType::data), 20'000 + damage.losses.data_copied);
+  EXPECT_EQ(damage.arrived(PacketType::acknowledgement), 20'000 + damage.losses.acknowledgements_copied);
+  EXPECT_EQ(damage.stats.duplicated.value(), damage.losses.data_copied + damage.losses.acknowledgements_copied);
+}
+
+TEST(FaultStage, DamagesItsShareAndDeliversIt) {
+  const Damage damage{Damage::tenth(&FaultsConfig::corrupt)};
+  EXPECT_NEAR(static_cast<double>(damage.stats.corrupted.value()), 4000, 300);
+  EXPECT_EQ(damage.receiver.arrivals.size(), 40'000U);
+  std::uint64_t corrupted = 0;
+  for (const test::Arrival& arrival : damage.receiver.arrivals) corrupted += arrival.corrupted ? 1 : 0;
+  EXPECT_EQ(corrupted, damage.stats.corrupted.value());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST(Link, LatencyOfOnePacket) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  Link link{"link", context, LinkConfig{}, receiver, Bytes::kib(64), "link"};
+  Link link{LinkConfig{}, receiver, {Bytes::kib(64)}};
   // 64 bytes of payload: 194 bytes at 400 Gb/s (20 ps each), then 40 ns of flight.
   EXPECT_EQ(link.earliest_start(194, Time::from_ns(7)), Time::from_ns(7));
   EXPECT_EQ(link.send(data_packet(pool, 0, 1, 0, 64), Time::from_ns(7)), Time::from_ns(7));
@@ -43,7 +43,7 @@ TEST(Link, RateIsExactOverManyPackets) {
   Receiver receiver;
   LinkConfig config;
   config.rate = Rate::gbps(333);  // 24.024... ps a byte
-  Link link{"link", context, config, receiver, Bytes::kib(64), "link"};
+  Link link{config, receiver, {Bytes::kib(64)}};
   receiver.credit = &link;
   Random random{kSeed};
   std::uint64_t bytes = 0;
@@ -72,7 +72,7 @@ TEST(Link, StallsExactlyUntilTheCreditIsKnown) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  Link link{"link", context, LinkConfig{}, receiver, Bytes{2 * kSmall}, "link"};
+  Link link{LinkConfig{}, receiver, {Bytes{2 * kSmall}}};
   int told = 0;
   link.on_credit([&told] { ++told; });
   link.send(data_packet(pool, 0, 1, 0, 0), Time::zero());
@@ -96,7 +96,7 @@ TEST(Link, CreditsMayReturnInAnyOrder) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  Link link{"link", context, LinkConfig{}, receiver, Bytes{2 * kSmall}, "link"};
+  Link link{LinkConfig{}, receiver, {Bytes{2 * kSmall}}};
   link.send(data_packet(pool, 0, 1, 0, 0), Time::zero());
   link.send(data_packet(pool, 0, 1, 1, 0), Time::zero());
   link.return_credit(kSmall, Time::from_ns(900));
@@ -110,7 +110,7 @@ TEST(Link, AskingForLaterDoesNotSpendCreditOfLater) {
   SimContext context{1};
   PacketPool pool;
   Receiver receiver;
-  Link link{"link", context, LinkConfig{}, receiver, Bytes{kSmall}, "link"};
+  Link link{LinkConfig{}, receiver, {Bytes{kSmall}}};
   link.send(data_packet(pool, 0, 1, 0, 0), Time::zero());
   link.return_credit(kSmall, Time::from_ns(500));
   EXPECT_EQ(link.earliest_start(kSmall, Time::from_us(5)), Time::from_us(5));
@@ -162,7 +162,7 @@ TEST(Link, RandomTrafficThroughASmallBufferNeverStops) {
     Wakeup wakeup;
   };
   SlowReceiver receiver{context};
-  Link link{"link", context, LinkConfig{}, receiver, Bytes{9000}, "link"};
+  Link link{LinkConfig{}, receiver, {Bytes{9000}}};
   receiver.link = &link;
   Sender sender{link};
   Random sizes{kSeed + 1};
@@ -184,7 +184,7 @@ TEST(Link, RandomTrafficThroughASmallBufferNeverStops) {
 TEST(LinkDeathTest, APacketThatCouldNeverGoIsAnAssertion) {
   SimContext context{1};
   Receiver receiver;
-  Link link{"link", context, LinkConfig{}, receiver, Bytes{1000}, "link"};
+  Link link{LinkConfig{}, receiver, {Bytes{1000}}};
   EXPECT_EXIT(link.earliest_start(1001, Time::zero()), testing::ExitedWithCode(3), "longer than the buffer");
 }
 

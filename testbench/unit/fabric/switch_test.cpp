@@ -22,15 +22,15 @@ constexpr std::uint64_t kSeed = 11;
 /// A switch with a link, a sender and a receiver at every port.
 struct Star {
   Star(SimContext& context, std::uint32_t ports, const SwitchConfig& config = {}, Bytes receive_buffer = Bytes::kib(64))
-      : crossbar("switch", context, config, ports, "switch"), receivers(ports) {
+      : shape(ports),
+        router(shape, Routing::static_, config.flow_control),
+        crossbar("switch", context, config, router, SwitchId{0}, stats),
+        receivers(ports) {
+    const bool is_paid = config.flow_control.get() == FlowControl::credit;
     for (std::uint32_t port = 0; port < ports; ++port) {
-      const std::string number = std::to_string(port);
-      up.push_back(std::make_unique<Link>(("up" + number).c_str(), context, LinkConfig{}, crossbar.input(port),
-                                          config.buffer, "up." + number));
-      down.push_back(std::make_unique<Link>(("down" + number).c_str(), context, LinkConfig{}, receivers[port],
-                                            receive_buffer, "down." + number));
+      up.push_back(std::make_unique<Link>(LinkConfig{}, crossbar.input(port), Link::Buffer{config.buffer, 1, is_paid}));
+      down.push_back(std::make_unique<Link>(LinkConfig{}, receivers[port], Link::Buffer{receive_buffer}));
       crossbar.connect(port, *up.back(), *down.back());
-      crossbar.set_route(NodeId{port}, port);
       receivers[port].credit = down.back().get();
       senders.push_back(std::make_unique<Sender>(*up.back()));
     }
@@ -41,6 +41,9 @@ struct Star {
   }
 
   PacketPool pool;
+  StarShape shape;
+  Router router;
+  SwitchStats stats;
   Switch crossbar;
   std::deque<Receiver> receivers;
   std::vector<std::unique_ptr<Link>> up;
@@ -57,7 +60,7 @@ TEST(Switch, LatencyOfOnePacketIsExact) {
   // Twice onto a link (194 bytes at 20 ps), twice 40 ns of flight, once 100 ns through the switch.
   const std::int64_t onto_link = std::int64_t{194} * 20;
   EXPECT_EQ(star.receivers[1].arrivals[0].at, Time::from_ps(2 * onto_link + 2 * 40'000 + 100'000));
-  EXPECT_EQ(star.crossbar.stats().waited_ns.value(), Time::zero());
+  EXPECT_EQ(star.stats.waited_ns.value(), Time::zero());
   EXPECT_EQ(context.activations(), 1U);
 }
 
@@ -159,7 +162,7 @@ TEST(Switch, RandomTrafficThroughSmallBuffersArrivesWholeAndInOrder) {
   }
   EXPECT_EQ(received, 20'000U);
   EXPECT_EQ(star.pool.in_use(), 0U);
-  EXPECT_EQ(star.crossbar.stats().packets.value(), 20'000U);
+  EXPECT_EQ(star.stats.packets.value(), 20'000U);
   EXPECT_LE(context.activations(), 2 * 20'000U);
 }
 
@@ -171,7 +174,7 @@ TEST(Switch, APacketWithoutARouteIsDroppedAndItsSpaceGivenBack) {
   for (std::uint32_t i = 0; i < 10; ++i) star.senders[0]->push(data_packet(star.pool, 0, 77, i, 64));
   star.senders[0]->push(data_packet(star.pool, 0, 1, 10, 64));
   star.start();
-  EXPECT_EQ(star.crossbar.stats().unroutable.value(), 10U);
+  EXPECT_EQ(star.stats.unroutable.value(), 10U);
   EXPECT_EQ(star.receivers[1].arrivals.size(), 1U);
 }
 

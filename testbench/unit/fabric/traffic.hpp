@@ -43,6 +43,7 @@ struct Arrival {
   std::uint32_t sequence;  ///< cumulative number of an acknowledgement
   std::uint32_t wire_bytes;
   Time at;
+  bool corrupted;
 };
 
 /// Notes every packet; gives its space back `hold` after its arrival if it has been told to whom.
@@ -53,7 +54,7 @@ class Receiver : public PacketSinkIf {
     arrivals.push_back(
         {packet->transport.type, packet->transport.source, packet->transport.destination,
          packet->transport.type == PacketType::data ? packet->transport.sequence : packet->ack.cumulative,
-         packet->wire_bytes, at});
+         packet->wire_bytes, at, packet->corrupted});
     if (credit != nullptr) credit->return_credit(packet->wire_bytes, at + hold);
   }
 

@@ -10,6 +10,7 @@
 
 #include "base/random.hpp"
 #include "nic/delivery_unit.hpp"
+#include "nic/transmit_context.hpp"
 #include "receive_mocks.hpp"
 
 namespace rvma {
@@ -162,109 +163,6 @@ TEST(ReceiveContext, StateIsKilobytes) {
 
 using EndedList = std::vector<TransmitContext::Ended>;
 
-TEST(TransmitContext, EndsMessagesOnTheirOutcomesAlone) {
-  TransmitContext transmit{64, 16};
-  EndedList ended;
-  for (std::uint32_t put = 10; put < 14; ++put) {
-    const MessageId id = transmit.open(put, kNow);
-    EXPECT_EQ(transmit.take_sequence(id, true), put - 10);
-  }
-  AckHeader ack;
-  ack.cumulative = 4;  // all packets, no outcome
-  EXPECT_TRUE(transmit.acknowledge(ack, kNow, ended));
-  EXPECT_TRUE(ended.empty());
-  ack.outcomes_from = MessageId{1};
-  ack.outcomes = {Outcome::pending, Outcome::no_buffer};
-  transmit.acknowledge(ack, kNow, ended);
-  ASSERT_EQ(ended.size(), 2U);
-  EXPECT_EQ(ended[0].put, 10U);
-  EXPECT_EQ(ended[0].outcome, Outcome::ok);
-  EXPECT_EQ(ended[1].put, 12U);
-  EXPECT_EQ(ended[1].outcome, Outcome::no_buffer);
-  EXPECT_EQ(transmit.open_span(MessageId{3}), 2);  // 1 is the oldest open one
-  // The same again, and an older one, change nothing.
-  ended.clear();
-  transmit.acknowledge(ack, kNow, ended);
-  ack.cumulative = 0;
-  ack.outcomes_from = MessageId{0};
-  ack.outcomes.clear();
-  transmit.acknowledge(ack, kNow, ended);
-  EXPECT_TRUE(ended.empty());
-  EXPECT_EQ(transmit.open_span(MessageId{3}), 2);
-  ack.outcomes_from = MessageId{4};
-  ack.cumulative = 4;
-  transmit.acknowledge(ack, kNow, ended);
-  EXPECT_EQ(ended.size(), 2U);
-  EXPECT_TRUE(transmit.idle());
-}
-
-TEST(TransmitContext, ImpossibleAcknowledgementsAreIgnored) {
-  TransmitContext transmit{64, 16};
-  EndedList ended;
-  const MessageId id = transmit.open(1, kNow);
-  transmit.take_sequence(id, true);
-  AckHeader ack;
-  ack.cumulative = 2;
-  EXPECT_FALSE(transmit.acknowledge(ack, kNow, ended));
-  ack.cumulative = 1;
-  ack.outcomes_from = MessageId{2};
-  EXPECT_FALSE(transmit.acknowledge(ack, kNow, ended));
-  ack.outcomes_from = MessageId{0};
-  ack.outcomes.assign(40, Outcome::bad_key);  // more than were ever opened
-  EXPECT_TRUE(transmit.acknowledge(ack, kNow, ended));
-  EXPECT_EQ(ended.size(), 1U);
-}
-
-TEST(TransmitContext, KeepsItsLimits) {
-  TransmitContext transmit{4, 2};
-  EndedList ended;
-  const MessageId first = transmit.open(0, kNow);
-  transmit.open(1, kNow);
-  EXPECT_FALSE(transmit.message_room());
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_TRUE(transmit.packet_room());
-    transmit.take_sequence(first, i == 3);
-  }
-  EXPECT_FALSE(transmit.packet_room());
-  AckHeader ack;
-  ack.cumulative = 1;
-  transmit.acknowledge(ack, kNow, ended);
-  EXPECT_TRUE(transmit.packet_room());
-}
-
-TEST(TransmitContext, TimesOutAMessageAloneOrThePeerAsAWhole) {
-  const Time limit = Time::from_us(800);
-  TransmitContext transmit{64, 16};
-  EndedList ended;
-  EXPECT_TRUE(transmit.deadline(limit, false).is_never());
-  transmit.take_sequence(transmit.open(0, kNow), true);
-  transmit.take_sequence(transmit.open(1, kNow), true);
-  EXPECT_TRUE(transmit.deadline(limit, false).is_never()) << "nobody can have heard of packets that are not sent";
-  transmit.sent(0, kNow);
-  transmit.sent(1, kNow + ns(1));
-  EXPECT_EQ(transmit.deadline(limit, false), kNow + limit);
-  EXPECT_FALSE(transmit.silent(kNow + limit - Time::from_ps(1), limit, false));
-  EXPECT_TRUE(transmit.silent(kNow + limit, limit, false));
-  // The packet of message 0 is acknowledged, its outcome never told.
-  AckHeader ack;
-  ack.cumulative = 1;
-  transmit.acknowledge(ack, kNow + ns(50), ended);
-  transmit.expire(kNow + limit + ns(50) - Time::from_ps(1), limit, ended);
-  EXPECT_TRUE(ended.empty());
-  transmit.expire(kNow + limit + ns(50), limit, ended);
-  ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended[0].put, 0U);
-  EXPECT_EQ(ended[0].outcome, Outcome::timeout);
-  ended.clear();
-  transmit.give_up(ended);
-  ASSERT_EQ(ended.size(), 1U);
-  EXPECT_EQ(ended[0].put, 1U);
-  EXPECT_EQ(transmit.generation(), 2U);
-  const MessageId again = transmit.open(5, kNow);
-  EXPECT_EQ(again, MessageId{0});
-  EXPECT_EQ(transmit.take_sequence(again, true), 0U);
-}
-
 /// Both ends of a context, with packets and acknowledgements overtaking one another at random: every message ends once,
 /// with its own outcome.
 TEST(Contexts, AgreeUnderAnyOrder) {
@@ -272,7 +170,8 @@ TEST(Contexts, AgreeUnderAnyOrder) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random{seed};
     ReceiveContext receive = context(64, 16);
-    TransmitContext transmit{64, 16};
+    const TransmitLimits limits{64, 16};
+    TransmitContext transmit{limits};
     struct Sent {
       std::uint32_t sequence;
       MessageId message;
@@ -288,7 +187,7 @@ TEST(Contexts, AgreeUnderAnyOrder) {
       at += ns(200);
       const std::uint64_t what = random.below(3);
       if (what == 0 && transmit.message_room() && transmit.packet_room()) {
-        const MessageId id = transmit.open(static_cast<std::uint32_t>(truth.size()), at);
+        const MessageId id = transmit.open(static_cast<std::uint32_t>(truth.size()));
         truth.push_back(random.below(4) == 0 ? Outcome::bad_key : Outcome::ok);
         const std::uint32_t sequence = transmit.take_sequence(id, true);
         packets.push_back({sequence, id, transmit.open_span(id)});
@@ -456,7 +355,114 @@ TEST(DeliveryUnit, OlderGenerationsAndOtherIncarnationsAreStale) {
     bench.unit->dispose(UnitBench::ref(0, 2), 0, ns(100));
   });
   run_until(Time::from_us(5));
-  EXPECT_TRUE(bench.egress.acks.empty());
+  // Whoever speaks to an earlier incarnation is told of the present one, and nothing else.
+  ASSERT_EQ(bench.egress.acks.size(), 1U);
+  EXPECT_EQ(bench.egress.acks[0].transport.source_incarnation, 3U);
+  EXPECT_EQ(bench.egress.acks[0].transport.destination_incarnation, 5U);
+  EXPECT_EQ(bench.egress.acks[0].ack.cumulative, 0U);
+  EXPECT_EQ(bench.unit->stats().incarnations_told.value(), 1U);
+}
+
+TEST(DeliveryUnit, TellsItsIncarnationAtARate) {
+  UnitBench bench;
+  const auto ask = [&] {
+    PacketPtr packet = bench.packet(0, 0);
+    packet->transport.destination_incarnation = 2;
+    bench.unit->admit(*packet);
+  };
+  for (int i = 0; i < 1000; ++i) bench.script.at(ns(100 + i), ask);
+  run_until(Time::from_us(5));
+  EXPECT_EQ(bench.egress.acks.size(), 3U);  // one in 400 ns
+  EXPECT_EQ(bench.unit->contexts(), 0U);
+}
+
+/// Notes what is cut off.
+class FakeBindings : public sc_core::sc_object, public CutOffIf {
+ public:
+  void cut_off(const MessageRef& message, std::uint32_t binding, Time at) override {
+    cuts.push_back({message, binding, at});
+  }
+  struct Cut {
+    MessageRef message;
+    std::uint32_t binding;
+    Time at;
+  };
+  std::vector<Cut> cuts;
+};
+
+struct CutOffBench : UnitBench {
+  CutOffBench() {
+    config.reliability.idle = Time::from_us(50);
+    unit->bindings(bindings);
+  }
+  /// The first packet of message `number` arrives and is bound to entry 10 + number.
+  void bind(std::uint32_t number, std::uint16_t span, std::uint32_t generation = 1) {
+    EXPECT_EQ(unit->admit(*packet(number, number, span, generation)).verdict, Verdict::fresh);
+    unit->bind(ref(number, generation), 10 + number);
+    unit->dispose(ref(number, generation), number, SimContext::now());
+  }
+  FakeBindings bindings;
+};
+
+TEST(DeliveryUnit, ANewGenerationCutsOffWhatTheOldOneHasBound) {
+  CutOffBench bench;
+  bench.script.at(ns(100), [&] {
+    bench.bind(0, 0);
+    bench.bind(1, 1);
+    bench.unit->end(CutOffBench::ref(0), ns(100));
+  });
+  bench.script.at(ns(200), [&] { bench.unit->admit(*bench.packet(0, 0, 0, 2)); });
+  run_until(Time::from_us(200));
+  ASSERT_EQ(bench.bindings.cuts.size(), 1U) << "message 0 has ended";
+  EXPECT_EQ(bench.bindings.cuts[0].binding, 11U);
+  EXPECT_EQ(bench.bindings.cuts[0].message.message, MessageId{1});
+  EXPECT_EQ(bench.bindings.cuts[0].message.generation, 1U);
+  EXPECT_EQ(bench.bindings.cuts[0].at, ns(200));
+  EXPECT_EQ(bench.unit->stats().silences.value(), 0U);
+}
+
+TEST(DeliveryUnit, ASourceThatIsSilentForTooLongIsCutOffAndNotBefore) {
+  CutOffBench bench;
+  bench.script.at(Time::from_us(1), [&] { bench.bind(0, 0); });
+  bench.script.at(Time::from_us(31), [&] { bench.unit->admit(*bench.packet(0, 0)); });  // a duplicate is a sign of life
+  run_until(Time::from_us(81) - Time::from_ps(1));
+  EXPECT_TRUE(bench.bindings.cuts.empty());
+  run_until(Time::from_us(81));
+  run_until(Time::from_us(81) + ns(1));
+  ASSERT_EQ(bench.bindings.cuts.size(), 1U);
+  EXPECT_EQ(bench.bindings.cuts[0].at, Time::from_us(81));
+  // A later packet of the message is refused, and its sender told.
+  bench.script.at(Time::from_us(90), [&] {
+    EXPECT_EQ(bench.unit->admit(*bench.packet(1, 0)).state, MessageState::refused);
+    bench.unit->dispose(CutOffBench::ref(0), 1, Time::from_us(90));
+  });
+  run_until(Time::from_us(95));
+  EXPECT_EQ(bench.egress.acks.back().ack.outcomes, std::vector<Outcome>{Outcome::stale});
+}
+
+TEST(DeliveryUnit, NothingWatchesASourceWithoutBoundMessages) {
+  CutOffBench bench;
+  bench.script.at(Time::from_us(1), [&] {
+    bench.bind(0, 0);
+    bench.unit->end(CutOffBench::ref(0), Time::from_us(1));
+  });
+  run_until(Time::from_us(10));
+  const std::uint64_t before = bench.context.activations();
+  EXPECT_FALSE(sc_core::sc_pending_activity());
+  run_until(Time::from_us(200));
+  EXPECT_EQ(bench.context.activations(), before);
+  EXPECT_TRUE(bench.bindings.cuts.empty());
+}
+
+TEST(DeliveryUnit, AMessageWhoseSenderHasClosedItIsCutOff) {
+  CutOffBench bench;
+  bench.script.at(ns(100), [&] {
+    bench.bind(0, 0);
+    bench.unit->admit(*bench.packet(1, 1, 0));  // its sender's oldest open id is 1
+  });
+  run_until(Time::from_us(1));
+  ASSERT_EQ(bench.bindings.cuts.size(), 1U);
+  EXPECT_EQ(bench.bindings.cuts[0].binding, 10U);
 }
 
 TEST(DeliveryUnit, WithNackOffARefusalOpensNothingAndIsNotTold) {

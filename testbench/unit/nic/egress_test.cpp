@@ -71,8 +71,12 @@ struct Bench {
     egress = std::make_unique<Egress>("egress", context, config, kSelf, observers);
     egress->link(link);
     egress->turn_round(sink);
-    egress->on_departure([this](std::uint32_t bytes, Time at) { departures.emplace_back(bytes, at); });
+    egress->on_departure([this](const Egress::Departure& departure) {
+      departures.emplace_back(departure.payload_bytes, departure.at);
+      last_departure = departure;
+    });
   }
+  Egress::Departure last_departure;
   PacketPtr packet(PacketType type, std::uint32_t sequence, std::uint16_t payload = 64, NodeId destination = kPeer) {
     PacketPtr made = packets.acquire();
     made->transport.type = type;

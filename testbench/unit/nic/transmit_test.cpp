@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,12 +33,13 @@ constexpr std::uint64_t kSource = 0x8000;  ///< pages with the puts' data
 class FakeEgress : public sc_core::sc_object, public EgressIf {
  public:
   void send_data(PacketPtr packet, Time ready) override {
-    const std::uint32_t payload = packet->data.payload_length;
+    const Egress::Departure departure{packet->transport.destination, packet->transport.generation,
+                                      packet->transport.sequence, packet->data.payload_length, ready};
     sent.emplace_back(std::move(packet), ready);
     if (hold) {
-      held += payload;
+      held.push_back(departure);
     } else {
-      transmit->departed(payload, ready);
+      transmit->departed(departure);
     }
   }
   void send_acknowledgement(PacketPtr /*packet*/, Time /*ready*/) override { FAIL(); }
@@ -45,7 +47,13 @@ class FakeEgress : public sc_core::sc_object, public EgressIf {
 
   std::vector<std::pair<PacketPtr, Time>> sent;
   bool hold = false;
-  std::uint32_t held = 0;  ///< payload bytes that have not departed
+  std::deque<Egress::Departure> held;
+  void let_go(Time at) {
+    Egress::Departure departure = held.front();
+    held.pop_front();
+    departure.at = at;
+    transmit->departed(departure);
+  }
   Transmit* transmit = nullptr;
 };
 
@@ -123,6 +131,11 @@ struct Bench {
       packet->ack.outcomes = outcomes;
       transmit->acknowledgement(std::move(packet), when);
     });
+  }
+  /// From a packet's sending to giving its receiver up. Payload is read anew for each sending.
+  Time patience() const {
+    const TransmitLimits limits{1, 1, config.reliability.max_tries, config.reliability.rto};
+    return limits.patience();
   }
   Outcome ended(std::uint32_t n) const {
     const MemoryDma::WordWrite* word = dma.word_at(kWords + std::uint64_t{16} * n);
@@ -218,7 +231,7 @@ TEST(Transmit, TheWaitForTheTransmitBufferIsTheTurns) {
   bench.egress.hold = true;
   bench.submit(ns(100), Bench::put(0, 4096));
   bench.submit(ns(200), Bench::put(1, 4096));
-  bench.script.at(ns(3000), [&] { bench.transmit->departed(4096, ns(3000)); });
+  bench.script.at(ns(3000), [&] { bench.egress.let_go(ns(3000)); });
   run_until(ns(4000));
   ASSERT_EQ(bench.egress.sent.size(), 2U);
   const StageTimes& left = bench.egress.packet(1).left;
@@ -228,8 +241,9 @@ TEST(Transmit, TheWaitForTheTransmitBufferIsTheTurns) {
 }
 
 // A message can end (`no_buffer` is always told) while earlier packets of it were refused before the receiver had a
-// context, and so never answered: their numbers hold the window. Without retransmission only giving up frees it.
-TEST(Transmit, PacketsThatNobodyAnswersDoNotHoldTheWindowForEver) {
+// context, and so never answered: their numbers hold the window. Empty packets fill them; if nobody answers those
+// either, the peer is given up.
+TEST(Transmit, NumbersOfAnEndedMessageAreFilledByEmptyPackets) {
   Bench bench([](NicConfig& config) {
     config.reliability.window = 2;
     config.reliability.rnr_tries = 0;
@@ -237,15 +251,38 @@ TEST(Transmit, PacketsThatNobodyAnswersDoNotHoldTheWindowForEver) {
   bench.submit(ns(100), Bench::put(0, 2 * 4096));
   bench.acknowledge(ns(2000), 0, 0, {Outcome::no_buffer});
   bench.submit(ns(3000), Bench::put(1, 64));
-  const Time patience = bench.config.reliability.rto.get() * bench.config.reliability.max_tries;
-  run_until(ns(2000) + patience - ns(1));
+  run_until(Time::from_us(105));
   EXPECT_EQ(bench.ended(0), Outcome::no_buffer);
+  ASSERT_EQ(bench.egress.sent.size(), 3U);
+  const Packet& filler = bench.egress.packet(2);
+  EXPECT_EQ(filler.transport.sequence, 0U);
+  EXPECT_EQ(filler.data.message, MessageId{0});
+  EXPECT_EQ(filler.data.payload_length, 0U);
+  EXPECT_FALSE(filler.payload);
+  EXPECT_EQ(bench.transmit->stats().fillers.value(), 1U);
+  // It is answered: the window opens for the next put.
+  bench.acknowledge(Time::from_us(106), 2, 1);
+  run_until(Time::from_us(108));
+  ASSERT_EQ(bench.egress.sent.size(), 4U);
+  EXPECT_EQ(bench.egress.packet(3).data.message, MessageId{1});
+  EXPECT_EQ(bench.egress.packet(3).data.payload_length, 64U);
+}
+
+TEST(Transmit, FillersThatNobodyAnswersGiveThePeerUp) {
+  Bench bench([](NicConfig& config) {
+    config.reliability.window = 2;
+    config.reliability.rnr_tries = 0;
+  });
+  bench.submit(ns(100), Bench::put(0, 2 * 4096));
+  bench.acknowledge(ns(2000), 0, 0, {Outcome::no_buffer});
+  bench.submit(ns(3000), Bench::put(1, 64));
+  run_until(bench.patience());
   EXPECT_EQ(bench.ended(1), Outcome::pending);
-  run_until(ns(2000) + patience * 2);
+  run_until(bench.patience() + Time::from_us(10));
   EXPECT_EQ(bench.ended(1), Outcome::timeout);
   EXPECT_EQ(bench.transmit->open_puts(), 0U);
   // The next put is in a new generation, and goes out at once.
-  const Time later = ns(2000) + patience * 3;
+  const Time later = bench.patience() + Time::from_us(20);
   const std::size_t sent = bench.egress.sent.size();
   bench.submit(later, Bench::put(2, 64));
   run_until(later + ns(1000));
@@ -257,8 +294,8 @@ TEST(Transmit, PacketsThatNobodyAnswersDoNotHoldTheWindowForEver) {
 TEST(Transmit, PayloadThatIsReadWhenThePeerIsGivenUpIsNotSent) {
   Bench bench([](NicConfig& config) {
     config.transmit.buffer = Bytes{4096};
-    config.reliability.rto = Time::from_ns(100);
-    config.reliability.max_tries = 3;
+    config.reliability.rto = Time::from_ns(300);
+    config.reliability.max_tries = 1;
   });
   bench.submit(ns(100), Bench::put(0, 2 * 4096));
   // The first packet leaves at 600 and is never answered; the second is read from 600 to 1100.
@@ -278,8 +315,8 @@ TEST(Transmit, PayloadThatIsReadWhenThePeerIsGivenUpIsNotSent) {
 // Patience begins when the packet leaves: nobody can have heard of it before.
 TEST(Transmit, ReadingPayloadForLongIsNotSilenceOfThePeer) {
   Bench bench([](NicConfig& config) {
-    config.reliability.rto = Time::from_ns(100);
-    config.reliability.max_tries = 3;
+    config.reliability.rto = Time::from_ns(300);
+    config.reliability.max_tries = 1;
   });
   bench.submit(ns(100), Bench::put(0, 64));  // read until 600, though patience is 300
   bench.acknowledge(ns(890), 1, 1);          // 290 after it left
@@ -418,7 +455,7 @@ TEST(Transmit, HoldsNoMoreThanItsBuffer) {
   bench.submit(ns(100), Bench::put(0, 4096 * 5));
   run_until(Time::from_us(5));
   EXPECT_EQ(bench.egress.sent.size(), 2U);  // a third would exceed it
-  bench.script.at(Time::from_us(6), [&] { bench.transmit->departed(4096, Time::from_us(6)); });
+  bench.script.at(Time::from_us(6), [&] { bench.egress.let_go(Time::from_us(6)); });
   run_until(Time::from_us(8));
   EXPECT_EQ(bench.egress.sent.size(), 3U);
   EXPECT_EQ(bench.transmit->stats().buffer.value(), 8192U);
@@ -510,20 +547,31 @@ TEST(Transmit, RetriesAsANewMessageAfterThePauseAndGivesUpAfterItsTries) {
 }
 
 TEST(Transmit, APutWhoseOutcomeIsNeverToldEndsTimeoutAlone) {
-  Bench bench;  // rto x max_tries = 800 us
+  Bench bench;
   bench.submit(ns(100), Bench::put(0, 64));
   bench.submit(ns(100), Bench::put(1, 64));
   bench.acknowledge(Time::from_us(2), 2, 0, {Outcome::pending, Outcome::ok});
-  run_until(Time::from_us(802) - ns(1));
+  // Its last packet asks for it, again and again.
+  run_until(Time::from_us(102) - ns(1));
+  EXPECT_EQ(bench.egress.sent.size(), 2U);
+  run_until(Time::from_us(103));
+  ASSERT_EQ(bench.egress.sent.size(), 3U);
+  EXPECT_EQ(bench.egress.packet(2).transport.sequence, 0U);
+  EXPECT_TRUE(bench.egress.packet(2).is_resent);
+  const Time limit = Time::from_us(2) + bench.patience();
+  run_until(limit - ns(1));
   EXPECT_EQ(bench.ended(1), Outcome::ok);
   EXPECT_EQ(bench.ended(0), Outcome::pending);
-  run_until(Time::from_us(802) + ns(1));
+  run_until(limit + ns(1));
   EXPECT_EQ(bench.ended(0), Outcome::timeout);
   EXPECT_EQ(bench.transmit->stats().peers_given_up.value(), 0U);
-  bench.submit(Time::from_us(900), Bench::put(2, 64));
-  run_until(Time::from_us(902));
-  EXPECT_EQ(bench.egress.packet(2).transport.generation, 1U);
-  EXPECT_EQ(bench.egress.packet(2).data.open_span, 0U);
+  EXPECT_EQ(bench.transmit->stats().probes.value(), 7U);
+  const std::size_t sent = bench.egress.sent.size();
+  bench.submit(limit + ns(100), Bench::put(2, 64));
+  run_until(limit + ns(1000));
+  ASSERT_EQ(bench.egress.sent.size(), sent + 1);
+  EXPECT_EQ(bench.egress.packet(sent).transport.generation, 1U);
+  EXPECT_EQ(bench.egress.packet(sent).data.open_span, 0U);
 }
 
 TEST(Transmit, ASilentPeerIsGivenUpAndTheNextPutOpensANewGeneration) {
@@ -531,25 +579,85 @@ TEST(Transmit, ASilentPeerIsGivenUpAndTheNextPutOpensANewGeneration) {
   for (std::uint32_t n = 0; n < 4; ++n) bench.submit(ns(100), Bench::put(n, 64));
   bench.submit(ns(100), Bench::put(9, 64, NodeId{2}));
   bench.acknowledge(Time::from_us(700), 1, 1, {}, 1, NodeId{2});
-  run_until(Time::from_us(800));
+  // Eight sendings; the first left at 600 ns, and each reads its payload (500 ns) before it leaves.
+  const Time limit = bench.patience();
+  run_until(limit);
   EXPECT_EQ(bench.ended(0), Outcome::pending);
-  run_until(Time::from_us(801));
+  run_until(limit + Time::from_us(10));
   for (std::uint32_t n = 0; n < 4; ++n) EXPECT_EQ(bench.ended(n), Outcome::timeout);
   EXPECT_EQ(bench.ended(9), Outcome::ok);
   EXPECT_EQ(bench.transmit->open_puts(), 0U);
-  bench.submit(Time::from_us(900), Bench::put(5, 64));
-  run_until(Time::from_us(902));
+  EXPECT_EQ(bench.transmit->stats().peers_given_up.value(), 1U);
+  const Time later = limit + Time::from_us(100);
+  bench.submit(later, Bench::put(5, 64));
+  run_until(later + Time::from_us(2));
   const Packet& packet = bench.egress.packet(bench.egress.sent.size() - 1);
   EXPECT_EQ(packet.transport.generation, 2U);
   EXPECT_EQ(packet.transport.sequence, 0U);
   EXPECT_EQ(packet.data.message, MessageId{0});
   // A late acknowledgement of the old generation says nothing about the new one.
-  bench.acknowledge(Time::from_us(903), 1, 1, {}, 1);
-  run_until(Time::from_us(904));
+  bench.acknowledge(later + Time::from_us(3), 1, 1, {}, 1);
+  run_until(later + Time::from_us(4));
   EXPECT_EQ(bench.ended(5), Outcome::pending);
-  bench.acknowledge(Time::from_us(905), 1, 1, {}, 2);
-  run_until(Time::from_us(906));
+  bench.acknowledge(later + Time::from_us(5), 1, 1, {}, 2);
+  run_until(later + Time::from_us(6));
   EXPECT_EQ(bench.ended(5), Outcome::ok);
+}
+
+TEST(Transmit, ALostPacketIsReadAndSentAgainFromItsOwnPlace) {
+  const PutRequest put = Bench::put(0, 3 * 64);
+  Bench small([](NicConfig& config) {
+    config.mtu = Bytes{64};
+    config.reliability.reorder_window = Time::from_ns(5);
+    config.transmit.buffer = Bytes{64};
+  });
+  small.submit(ns(100), put);
+  // One packet at a time in the transmit buffer: they leave 500 ns apart. The first is missing.
+  small.script.at(ns(2000), [&] {
+    PacketPtr packet = small.packets.acquire();
+    packet->transport.source = NodeId{1};
+    packet->transport.source_incarnation = 8;
+    packet->transport.destination_incarnation = kBoot;
+    packet->transport.generation = 1;
+    packet->ack.selective = {0b110};
+    small.transmit->acknowledgement(std::move(packet), ns(2000));
+  });
+  run_until(ns(2001));
+  ASSERT_EQ(small.egress.sent.size(), 3U);
+  run_until(ns(2600));
+  ASSERT_EQ(small.egress.sent.size(), 4U);
+  const Packet& again = small.egress.packet(3);
+  EXPECT_EQ(again.transport.sequence, 0U);
+  EXPECT_EQ(again.data.packet_index, 0U);
+  EXPECT_TRUE(again.is_resent);
+  ASSERT_TRUE(again.payload);
+  EXPECT_TRUE(std::equal(again.payload->data(), again.payload->data() + 64, small.dma.memory.data() + kSource));
+  EXPECT_EQ(small.transmit->stats().lost_by_evidence.value(), 1U);
+  EXPECT_EQ(small.transmit->stats().resent.value(), 1U);
+}
+
+TEST(Transmit, APeerThatHasRestartedEndsItsPutsAndGetsANewGeneration) {
+  Bench bench;
+  bench.submit(ns(100), Bench::put(0, 64));
+  bench.acknowledge(ns(2000), 1, 1);
+  bench.submit(ns(3000), Bench::put(1, 64));
+  bench.script.at(ns(5000), [&] {
+    PacketPtr packet = bench.packets.acquire();
+    packet->transport.source = NodeId{1};
+    packet->transport.source_incarnation = 9;
+    packet->transport.destination_incarnation = kBoot;
+    packet->transport.generation = 1;
+    bench.transmit->acknowledgement(std::move(packet), ns(5000));
+  });
+  run_until(ns(5002));
+  EXPECT_EQ(bench.ended(1), Outcome::timeout);
+  bench.submit(ns(6000), Bench::put(2, 64));
+  run_until(ns(7000));
+  const Packet& packet = bench.egress.packet(bench.egress.sent.size() - 1);
+  EXPECT_EQ(packet.transport.generation, 2U);
+  EXPECT_EQ(packet.transport.destination_incarnation, 9U);
+  EXPECT_EQ(bench.transmit->stats().peers_restarted.value(), 1U);
+  EXPECT_EQ(bench.transmit->stats().peers_given_up.value(), 0U);
 }
 
 TEST(Transmit, IgnoresAcknowledgementsThatAreNotForIt) {

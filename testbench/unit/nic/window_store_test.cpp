@@ -780,6 +780,106 @@ TEST(OneTimeWindow, ExpiresByIncEpochToo) {
   EXPECT_EQ(rig.completions().size(), 1U);
 }
 
+TEST(CutOff, OfAnActiveSteeredBufferTakesBackWhatWasReservedAndDelivered) {
+  Rig rig{{256}};
+  rig.post(1024);
+  const Message lost = message(192);
+  const BindAnswer bound = rig.bind(lost);
+  EXPECT_FALSE(rig.count(bound.place, lost));
+  const WindowStore::CutOff cut = rig.store.cut_off(bound.place.binding);
+  EXPECT_FALSE(cut.retired_now);
+  EXPECT_FALSE(cut.is_broken);
+  EXPECT_FALSE(rig.place(bound, lost, 1)) << "its later packets are not its any more";
+  // 192 bytes are free again: a message of 255 does not retire the buffer, one more byte does.
+  EXPECT_FALSE(rig.deliver(message(255)).retired);
+  EXPECT_TRUE(rig.deliver(message(1)).retired);
+  const std::vector<Completion> done = rig.completions();
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].length, 256U);
+}
+
+TEST(CutOff, WaitsForWhatIsOnTheWayAndDoesNotCountIt) {
+  Rig rig{{64}};
+  rig.post(1024);
+  const Message lost = message(192);
+  const BindAnswer bound = rig.bind(lost);
+  EXPECT_TRUE(bound.retired);
+  const std::optional<BufferPlace> second = rig.place(bound, lost, 1);
+  ASSERT_TRUE(second);
+  EXPECT_TRUE(rig.store.cut_off(bound.place.binding).is_broken);
+  // Two packets are on the way to memory: the entry and the window's descriptor stay until they have landed.
+  bool drained = false;
+  std::vector<BufferId> returned;
+  rig.store.begin_close(rig.slot, returned, [&] { drained = true; });
+  EXPECT_FALSE(rig.count(bound.place, lost, 0));
+  EXPECT_FALSE(drained);
+  EXPECT_FALSE(rig.count(*second, lost, 1));
+  EXPECT_TRUE(drained);
+  EXPECT_TRUE(rig.completions().empty());
+}
+
+TEST(CutOff, ARetiredBufferHoldsLaterEpochsBackUntilTheWindowCloses) {
+  Rig rig{{128}};
+  const BufferId first = rig.post(1024);
+  rig.post(1024);
+  rig.post(1024);
+  const Message lost = message(128);
+  const BindAnswer bound = rig.bind(lost);
+  rig.count(bound.place, lost);
+  const WindowStore::CutOff cut = rig.store.cut_off(bound.place.binding);
+  EXPECT_EQ(cut.buffer, first);
+  EXPECT_TRUE(cut.is_broken);
+  rig.deliver(message(128));
+  EXPECT_TRUE(rig.completions().empty());
+  EXPECT_EQ(rig.store.completed_epochs(rig.slot), 0U);
+  std::vector<BufferId> returned;
+  bool drained = false;
+  rig.store.begin_close(rig.slot, returned, [&] { drained = true; });
+  EXPECT_TRUE(drained);
+  const std::vector<Completion> done = rig.completions();
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].epoch, Epoch{1});
+}
+
+TEST(CutOff, AHoleInAManagedBufferRetiresIt) {
+  WindowSpec spec{1024};
+  spec.placement = Placement::managed;
+  Rig rig{spec};
+  const BufferId first = rig.post(1024);
+  const BufferId second = rig.post(1024);
+  const Message lost = message(128);
+  const BindAnswer bound = rig.bind(lost);
+  const WindowStore::CutOff cut = rig.store.cut_off(bound.place.binding);
+  EXPECT_TRUE(cut.retired_now);
+  EXPECT_TRUE(cut.is_broken);
+  EXPECT_EQ(cut.buffer, first);
+  EXPECT_EQ(cut.epoch, Epoch{0});
+  EXPECT_EQ(rig.bind(message(64)).place.buffer, second);
+}
+
+TEST(CutOff, OfOpsTakesBackOneOperation) {
+  WindowSpec spec{2};
+  spec.type = ThresholdType::ops;
+  Rig rig{spec};
+  rig.post(1024);
+  const BindAnswer bound = rig.bind(message(192));
+  rig.store.cut_off(bound.place.binding);
+  EXPECT_FALSE(rig.deliver(message(64)).retired);
+  EXPECT_TRUE(rig.deliver(message(64)).retired);
+}
+
+TEST(CutOff, FreesTheBindingEntry) {
+  Rig rig{{1 << 20}};
+  rig.post(1 << 20);
+  for (int i = 0; i < 100; ++i) {
+    const Message lost = message(192);
+    const BindAnswer bound = rig.bind(lost);
+    ASSERT_EQ(bound.outcome, Outcome::pending) << "entry " << i;
+    rig.store.cut_off(bound.place.binding);
+    rig.count(bound.place, lost);
+  }
+}
+
 TEST(Close, ReturnsBuffersInOrderAndRefusesClosed) {
   Rig rig;
   const BufferId first = rig.post(256);
