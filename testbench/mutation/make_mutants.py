@@ -12,6 +12,8 @@ Left out, because they are no faults of the hardware or cannot make a difference
     - bits that are constant, or that nothing reads
     - the logic with which rvma_table_memory.v spoils what is read at a collision: it is there in simulations only
     - the clocks of memories and the unused enables of their asynchronous reads: Yosys cannot write them as Verilog
+    - inversions on condition of a bit that decides the result of the cell by itself: an input of an OR if another one
+      is 1, of an AND if another one is 0
     - outputs of the stash's flip-flops: the bench flips the bits stored there. The same fault at their inputs, and where
       their outputs are used, may be chosen.
 """
@@ -27,6 +29,8 @@ import sys
 TOP = "rvma_table"
 CONTROL = "fault_i"
 STASH = re.compile(r"stash\.g_stash\.words_q\[\d+\]")
+ORS = ("$reduce_or", "$reduce_bool", "$logic_not", "$logic_and", "$logic_or")  # of the bits of each input
+ANDS = ("$reduce_and",)
 FLIP_FLOP = re.compile(r"\$a?dffe?")
 
 
@@ -106,7 +110,7 @@ class Netlist:
             net = f"({path.group(1) if path else ''}: {text})".replace("\\", "")
         return f"{mode} {self.cells[cell]['type']}.{port}[{bit}] {net}"
 
-    def why_not(self, cell, port, bit):
+    def why_not(self, mode, cell, port, bit):
         """Why a fault there is left out; None if it is not."""
         kind = self.cells[cell]["type"]
         net = self.cells[cell]["connections"][port][bit]
@@ -114,6 +118,9 @@ class Netlist:
             return "constant bit"
         if self.cells[cell]["port_directions"][port] == "output" and self.readers[net] == 0:
             return "bit that nothing reads"
+        if self.cells[cell]["port_directions"][port] == "input" and (
+                kind in ORS and mode == "cnot1" or kind in ANDS and mode == "cnot0"):
+            return "bit that does not matter when it is inverted"
         if kind in ("$memrd", "$memwr_v2") and port in ("CLK", "EN") and (kind, port) != ("$memwr_v2", "EN"):
             return "clock or enable of a memory"
         if FLIP_FLOP.fullmatch(kind) and port == "Q" and STASH.fullmatch(self.names.get(net, "")):
@@ -166,7 +173,7 @@ mutate -list {3 * arguments.faults} -seed {arguments.seed} -o {out}/candidates.t
                 r"mutate -mode (\S+) -module \S+ -cell (\S+) -port (\S+) -portbit (\d+)", line).groups()
             cell = cell.removeprefix("\\")
             port = port.removeprefix("\\")
-            reason = netlist.why_not(cell, port, int(bit))
+            reason = netlist.why_not(mode, cell, port, int(bit))
             if reason:
                 left_out[reason] += 1
                 continue
