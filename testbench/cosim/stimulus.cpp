@@ -150,6 +150,12 @@ void Stimulus::reseed() {
     seed.seed = random_.next();
     run_command(seed);  // busy, as a rule
     if (random_.below(4) != 0) run_command(flush);
+    if (random_.below(2) == 0) {
+      // The table is empty again, without a flush: the count of entries is right.
+      const std::uint64_t inserts = 1 + random_.below(4);
+      for (std::uint64_t i = 0; i < inserts && !failed(); ++i) run_command(on_key(TableOperation::insert, any_key()));
+      while (!live_.empty() && !failed()) run_command(next_erase());
+    }
     for (std::uint64_t cycles = random_.below(4); cycles != 0; --cycles) checker_.step({});
     seed.seed = random_.next();
     run_command(seed);

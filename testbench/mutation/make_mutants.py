@@ -28,6 +28,7 @@ import sys
 
 TOP = "rvma_table"
 CONTROL = "fault_i"
+CONSTANT = re.compile(r"filler\.word_q\[\d\]")  # a byte value takes one word if rows are few: nothing to count
 STASH = re.compile(r"stash\.g_stash\.words_q\[\d+\]")
 ORS = ("$reduce_or", "$reduce_bool", "$logic_not", "$logic_and", "$logic_or")  # of the bits of each input
 ANDS = ("$reduce_and",)
@@ -114,7 +115,7 @@ class Netlist:
         """Why a fault there is left out; None if it is not."""
         kind = self.cells[cell]["type"]
         net = self.cells[cell]["connections"][port][bit]
-        if not isinstance(net, int):
+        if not isinstance(net, int) or CONSTANT.fullmatch(self.names.get(net, "")):
             return "constant bit"
         if self.cells[cell]["port_directions"][port] == "output" and self.readers[net] == 0:
             return "bit that nothing reads"

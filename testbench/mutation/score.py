@@ -4,8 +4,8 @@ Runs cosim_mutants on every fault of faults.txt, or on a sample, and on the desi
 survived. Fails if less than 95 % are caught, if a fault survives that explained.txt does not explain, or if the design
 without a fault differs from its twin. With --check-explained also if an explanation is not needed.
 
-explained.txt has one explanation a line: FAULT | REASON, where FAULT is a regular expression over the whole description
-in faults.txt. It must hold for every fault that it fits: one that fits a fault that was caught is an error.
+explained.txt has one explanation a line: FAULT | REASON, where FAULT is the description in faults.txt, * in it being any
+text. It must hold for every fault that it fits: one that fits a fault that was caught is an error.
 """
 
 import argparse
@@ -31,7 +31,8 @@ def read_explained(path):
             fault, separator, reason = line.partition(" | ")
             if not separator or not reason.strip():
                 sys.exit(f"{path}:{number}: expected FAULT | REASON")
-            explained.append({"fault": re.compile(fault.strip()), "reason": reason.strip(), "line": number, "used": 0})
+            pattern = ".*".join(re.escape(part) for part in fault.strip().split("*"))
+            explained.append({"fault": re.compile(pattern), "reason": reason.strip(), "line": number, "used": 0})
     return explained
 
 
