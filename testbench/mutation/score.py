@@ -1,7 +1,7 @@
 """Mutation score of the co-simulation: how many of the faults in the Verilog table it finds.
 
 Runs cosim_mutants on every fault of faults.txt, or on a sample, and on the design without one. Prints the score and what
-survived. Fails if less than 95 % are caught, if a fault survives that explained.txt does not explain, or if the design
+survived. Fails if less than 95 % of all are caught, if a fault survives that explained.txt does not explain, or if the design
 without a fault differs from its twin. With --check-explained also if an explanation is not needed.
 
 explained.txt has one explanation a line: FAULT | REASON, where FAULT is the description in faults.txt, * in it being any
@@ -97,7 +97,8 @@ def main():
         print(line)
     print(f"{caught} of {len(numbers)} faults caught ({score:.2f} %), {len(survivors)} survived, "
           f"{len(survivors) - unexplained} of them explained")
-    if score < LEAST:
+    # Of a sample one fault is percents: there the explanations must do.
+    if score < LEAST and not arguments.sample:
         failures.append(f"less than {LEAST:.0f} % caught")
     if unexplained:
         failures.append(f"{unexplained} not explained")
