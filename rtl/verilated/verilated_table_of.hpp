@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -80,7 +81,9 @@ class StateReader : public VerilatedDeserialize {
 template <class Model>
 class VerilatedTableOf final : public VerilatedTable {
  public:
-  VerilatedTableOf(const TableShape& shape, std::uint32_t power_up) : shape_(shape) {
+  /// `tie` sets inputs that TableInputs does not have, for good.
+  VerilatedTableOf(const TableShape& shape, std::uint32_t power_up, const std::function<void(Model&)>& tie = {})
+      : shape_(shape) {
     context_.randReset(2);
     context_.randSeed(static_cast<int>(power_up & 0x7fff'ffffU));
     context_.traceEverOn(true);
@@ -88,6 +91,7 @@ class VerilatedTableOf final : public VerilatedTable {
     model_->rst_ni = 1;
     model_->clk_i = 0;
     model_->reset_seed_i = shape.seed;
+    if (tie) tie(*model_);
     apply({});
     model_->eval();
     find_memories();
@@ -250,22 +254,29 @@ class VerilatedTableOf final : public VerilatedTable {
   }
 
   void find_memories() {
-    const std::string core = std::string{model_->name()} + ".rvma_table.";
-    const auto words_of = [this](const std::string& scope_name) {
-      const VerilatedScope* scope = context_.scopeFind(scope_name.c_str());
-      VerilatedVar* words = scope == nullptr ? nullptr : scope->varFind("words_q");
-      RVMA_ASSERT(words != nullptr, "verilated table: no memory " + scope_name);
+    const std::string top = std::string{model_->name()} + ".rvma_table";
+    // In a netlist that was flattened (testbench/mutation), the top's scope has all, under names that keep the path.
+    const auto words_of = [this, &top](const std::string& path) {
+      const VerilatedScope* scope = context_.scopeFind((top + "." + path).c_str());
+      const VerilatedScope* flat = context_.scopeFind(top.c_str());
+      VerilatedVar* words = nullptr;
+      if (scope != nullptr) {
+        words = scope->varFind("words_q");
+      } else if (flat != nullptr) {
+        words = flat->varFind((path + ".words_q").c_str());
+      }
+      RVMA_ASSERT(words != nullptr, "verilated table: no memory " + path);
       return static_cast<EData*>(words->datap());
     };
     for (std::uint32_t bank = 0; bank < shape_.banks; ++bank) {
       for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
         const std::string memory =
-            ".banks.g_bank[" + std::to_string(bank) + "].g_slot[" + std::to_string(slot) + "].memory";
-        banks_a_.push_back(words_of(core + "lookups" + memory));
-        banks_b_.push_back(words_of(core + "commands" + memory));
+            "banks.g_bank[" + std::to_string(bank) + "].g_slot[" + std::to_string(slot) + "].memory";
+        banks_a_.push_back(words_of("lookups." + memory));
+        banks_b_.push_back(words_of("commands." + memory));
       }
     }
-    if (shape_.stash != 0) stash_ = words_of(core + "stash.g_stash");
+    if (shape_.stash != 0) stash_ = words_of("stash.g_stash");
   }
 
   /// Where a place's word stands: its memory, and its lowest bit there.

@@ -60,7 +60,8 @@ Stimulus::Stimulus(LockStep& checker, KeyPattern pattern, std::uint64_t seed)
       capacity_(checker.shape().capacity()) {}
 
 void Stimulus::run(std::uint64_t operations) {
-  const std::uint64_t turn = std::max<std::uint64_t>(200, capacity_ / 16);
+  // Commands of a phase: fewer where the table is tiny, so that resets and seeds come as often as elsewhere.
+  const std::uint64_t turn = std::max(std::min<std::uint64_t>(200, 2 * capacity_), capacity_ / 16);
   const std::vector<std::function<void()>> phases = {
       [&] { fill(turn); },   [&] { fill(turn); },   [&] { churn(turn); },       [&] { churn(turn); },
       [&] { storm(turn); },  [&] { mixed(turn); },  [&] { mixed(turn); },       [&] { faults(turn); },
@@ -149,6 +150,13 @@ void Stimulus::reseed() {
     seed.seed = random_.next();
     run_command(seed);  // busy, as a rule
     if (random_.below(4) != 0) run_command(flush);
+    if (random_.below(2) == 0) {
+      // The table is empty again, without a flush: the count of entries is right.
+      const std::uint64_t inserts = 1 + random_.below(4);
+      for (std::uint64_t i = 0; i < inserts && !failed(); ++i) run_command(on_key(TableOperation::insert, any_key()));
+      while (!live_.empty() && !failed()) run_command(next_erase());
+    }
+    for (std::uint64_t cycles = random_.below(4); cycles != 0; --cycles) checker_.step({});
     seed.seed = random_.next();
     run_command(seed);
   }
