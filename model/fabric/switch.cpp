@@ -58,6 +58,7 @@ void Switch::accept(Input& input, PacketPtr packet, Time at) {
   Waiting waiting;
   waiting.input = input.port;
   waiting.input_channel = packet->route.channel;
+  routed_at_ = packet->route.header_arrives;
   waiting.hop = router_.route(id_, input.is_from_node, *packet, *this, random_);
   if (waiting.hop.port == kNoPort) {
     ++stats_.unroutable;

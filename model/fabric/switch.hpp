@@ -111,7 +111,7 @@ class Switch : public Component, private OutputView {
 
   // OutputView
   std::uint64_t load_bytes(Port port) const override;
-  bool is_up(Port port) const override { return outputs_[port].link->is_up(now()); }
+  bool is_up(Port port) const override { return outputs_[port].link->is_up(routed_at_); }
 
   void accept(Input& input, PacketPtr packet, Time at);
   /// Lets every output decide whose time has come.
@@ -149,6 +149,7 @@ class Switch : public Component, private OutputView {
   std::uint64_t queued_ = 0;
   std::vector<Due> due_;     ///< heap; entries that an output no longer means are skipped
   std::vector<Time> turns_;  ///< scratch
+  Time routed_at_;           ///< when the packet that is being routed has its header here
   Random random_;
   SwitchStats& stats_;
   Wakeup wakeup_;
