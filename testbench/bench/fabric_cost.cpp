@@ -86,10 +86,11 @@ std::uint64_t resident_bytes() {
 
 double processor_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-int measure(const Scenario& scenario, std::uint64_t packets) {
+int measure(const Scenario& scenario, std::uint64_t packets, const std::string& buffer) {
   FabricConfig config;
   ErrorList errors;
   for (const char* set : scenario.sets) apply_set(set, keys_of(config), errors);
+  apply_set("switch.buffer=" + buffer, keys_of(config), errors);
   validate_fabric(config, scenario.nodes, {kPayloadBytes + kDataOverheadBytes, 300}, errors);
   if (!errors.empty()) {
     std::fprintf(stderr, "%s\n", errors.shown().front().to_string().c_str());
@@ -140,8 +141,10 @@ int measure(const Scenario& scenario, std::uint64_t packets) {
 
 int sc_main(int argc, char** argv) {
   std::uint64_t packets = 200'000;
+  std::string buffer = "64KiB";
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string{argv[i]} == "--packets") packets = std::stoull(argv[i + 1]);
+    if (std::string{argv[i]} == "--buffer") buffer = argv[i + 1];
   }
   const std::vector<Scenario> scenarios = {
       {"p2p", 2, {}},
@@ -174,7 +177,7 @@ int sc_main(int argc, char** argv) {
   for (const Scenario& scenario : scenarios) {
     const pid_t child = fork();
     if (child == 0) {
-      const int status = measure(scenario, packets);
+      const int status = measure(scenario, packets, buffer);
       std::fflush(stdout);
       _exit(status);
     }

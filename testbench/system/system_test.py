@@ -72,6 +72,11 @@ class SystemTest(unittest.TestCase):
         self.assertEqual(result.status, status, result.stderr + result.stdout)
         return result
 
+    def expect_error(self, result, *parts):
+        self.assertEqual(result.status, 2, result.stderr + result.stdout)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+
     def generate(self, *arguments):
         self.runs += 1
         trace = self.tmp / f"g{self.runs}.trace"
@@ -208,11 +213,6 @@ rank 2
 
 class BadInput(SystemTest):
     """Exit status 2 with a place; nothing crashes."""
-
-    def expect_error(self, result, *parts):
-        self.assertEqual(result.status, 2, result.stderr + result.stdout)
-        for part in parts:
-            self.assertIn(part, result.stderr)
 
     def test_traces(self):
         cases = [
