@@ -28,12 +28,21 @@ Link::Link(const LinkConfig& config, PacketSinkIf& far_end, const Buffer& buffer
 }
 
 Time Link::earliest_start(std::uint32_t channel, std::uint32_t wire_bytes, Time not_before) {
-  const Time free = std::max(not_before, serializer_.free_at());
-  if (!buffer_.is_paid) return free;
+  return std::max({not_before, serializer_.free_at(), credit_at(channel, wire_bytes)});
+}
+
+Time Link::credit_at(std::uint32_t channel, std::uint32_t wire_bytes) {
+  if (!buffer_.is_paid) return Time::zero();
   RVMA_ASSERT(wire_bytes <= buffer_.each.count(), "packet is longer than the buffer at the far end of the link");
-  const Time start = credit_time(channel, wire_bytes, free);
-  if (start.is_never()) channels_[channel].starved = true;
-  return start;
+  std::uint64_t credit = channels_[channel].credit_bytes;
+  if (credit >= wire_bytes) return Time::zero();
+  for (std::size_t i = first_return_; i < returns_.size(); ++i) {
+    if (returns_[i].channel != channel) continue;
+    credit += returns_[i].bytes;
+    if (credit >= wire_bytes) return returns_[i].known;
+  }
+  channels_[channel].starved = true;
+  return Time::max();
 }
 
 Time Link::send(PacketPtr packet, Time not_before) {
@@ -107,17 +116,6 @@ void Link::return_credit(std::uint32_t channel, std::uint32_t wire_bytes, Time a
   if (!channels_[channel].starved) return;
   channels_[channel].starved = false;
   if (ready_) ready_();
-}
-
-Time Link::credit_time(std::uint32_t channel, std::uint64_t bytes, Time from) const {
-  std::uint64_t credit = channels_[channel].credit_bytes;
-  if (credit >= bytes) return from;
-  for (std::size_t i = first_return_; i < returns_.size(); ++i) {
-    if (returns_[i].channel != channel) continue;
-    credit += returns_[i].bytes;
-    if (credit >= bytes) return std::max(from, returns_[i].known);
-  }
-  return Time::max();
 }
 
 void Link::settle() {

@@ -64,6 +64,10 @@ class Link : public LinkIf, public LinkCreditIf {
   Time earliest_start(std::uint32_t channel, std::uint32_t wire_bytes, Time not_before);
   Time forward(PacketPtr packet, Time not_before);
 
+  /// When credit for `wire_bytes` on `channel` is there, as far as is known: a time that may be past, or never. Then
+  /// on_credit() tells.
+  Time credit_at(std::uint32_t channel, std::uint32_t wire_bytes);
+
   // LinkCreditIf, for a NIC: channel 0. Times need not come in order.
   void return_credit(std::uint32_t wire_bytes, Time at) override { return_credit(0, wire_bytes, at); }
   void return_credit(std::uint32_t channel, std::uint32_t wire_bytes, Time at);
@@ -99,8 +103,6 @@ class Link : public LinkIf, public LinkCreditIf {
     Time at;
     bool up;
   };
-  /// Earliest time >= `from` at which `bytes` of credit are known to be there.
-  Time credit_time(std::uint32_t channel, std::uint64_t bytes, Time from) const;
   /// Moves returns that every later send may use from the list to the balance.
   void settle();
   bool is_up_throughout(Time from, Time to) const;

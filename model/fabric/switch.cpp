@@ -58,6 +58,7 @@ void Switch::accept(Input& input, PacketPtr packet, Time at) {
   Waiting waiting;
   waiting.input = input.port;
   waiting.input_channel = packet->route.channel;
+  routed_at_ = packet->route.header_arrives;
   waiting.hop = router_.route(id_, input.is_from_node, *packet, *this, random_);
   if (waiting.hop.port == kNoPort) {
     ++stats_.unroutable;
@@ -103,18 +104,38 @@ void Switch::work() {
   if (!due_.empty()) wakeup_.at(due_.front().at);
 }
 
-Time Switch::turn_of(Output& output, const Queue& queue) {
+void Switch::note_head(Queue& queue) const {
   const Waiting& head = waiting_[queue.head];
-  const Time ready = std::max({head.ready, output.link->free_at(), now()});
-  if (head.hop.may_escape) return ready;
-  return output.link->earliest_start(channel_of(queue.key), head.packet->wire_bytes, ready);
+  queue.ready = head.ready;
+  queue.head_bytes = head.packet->wire_bytes;
+  queue.may_escape = head.hop.may_escape;
 }
 
-std::size_t Switch::winner(const Output& output, Time decision, const std::vector<Time>& turns) const {
+Time Switch::find_turns(Output& output) {
+  const Time free = std::max(output.link->free_at(), now());
+  turns_.clear();
+  credit_at_.assign(output.link->buffer().channels, CreditAt{});
+  Time earliest = Time::max();
+  for (const Queue& queue : output.queues) {
+    Time turn = std::max(queue.ready, free);
+    if (!queue.may_escape) {
+      CreditAt& credit = credit_at_[channel_of(queue.key)];
+      if (credit.bytes != queue.head_bytes) {
+        credit = {queue.head_bytes, output.link->credit_at(channel_of(queue.key), queue.head_bytes)};
+      }
+      turn = std::max(turn, credit.at);
+    }
+    turns_.push_back(turn);
+    earliest = std::min(earliest, turn);
+  }
+  return earliest;
+}
+
+std::size_t Switch::winner(const Output& output, Time decision) const {
   std::size_t best = output.queues.size();
   if (oldest_first_) {
-    for (std::size_t i = 0; i < turns.size(); ++i) {
-      if (turns[i] > decision) continue;
+    for (std::size_t i = 0; i < turns_.size(); ++i) {
+      if (turns_[i] > decision) continue;
       if (best == output.queues.size() || waiting_[output.queues[i].head].packet->route.entered <
                                               waiting_[output.queues[best].head].packet->route.entered) {
         best = i;
@@ -123,8 +144,8 @@ std::size_t Switch::winner(const Output& output, Time decision, const std::vecto
     return best;
   }
   // The first behind the last winner, or else the first of all.
-  for (std::size_t i = turns.size(); i-- > 0;) {
-    if (turns[i] > decision) continue;
+  for (std::size_t i = turns_.size(); i-- > 0;) {
+    if (turns_[i] > decision) continue;
     if (output.queues[i].key > output.last_winner || best == output.queues.size() ||
         output.queues[best].key <= output.last_winner) {
       best = i;
@@ -141,25 +162,18 @@ void Switch::arbitrate(Port port) {
   while (output.queued > 0) {
     if (drops_ && discard_lost(port)) continue;
     // 1. The output decides when it is free and a packet is ready that has credit.
-    turns_.clear();
-    Time decision = Time::max();
-    for (const Queue& queue : output.queues) {
-      turns_.push_back(turn_of(output, queue));
-      decision = std::min(decision, turns_.back());
-    }
+    const Time decision = find_turns(output);
     if (decision.is_never()) return;  // the link tells when credit comes
     if (decision >= horizon) {
       decide_at(port, decision);
       return;
     }
     // 2. One of those whose turn it is then.
-    const std::size_t chosen = winner(output, decision, turns_);
+    const std::size_t chosen = winner(output, decision);
     RVMA_ASSERT(chosen < output.queues.size(), "an output decided without a packet");
     // 3. An adaptive packet without credit does not wait for it, lest it wait for itself in a ring.
     const Queue& queue = output.queues[chosen];
-    const Waiting& head = waiting_[queue.head];
-    if (head.hop.may_escape &&
-        output.link->earliest_start(channel_of(queue.key), head.packet->wire_bytes, decision) > decision) {
+    if (queue.may_escape && output.link->credit_at(channel_of(queue.key), queue.head_bytes) > decision) {
       move_to_escape(port, chosen);
       continue;
     }
@@ -264,7 +278,7 @@ void Switch::enqueue(Port port, std::uint32_t slot) {
     waiting_[place->tail].next = slot;
     place->tail = slot;
   } else {
-    output.queues.insert(place, Queue{key, slot, slot});
+    note_head(*output.queues.insert(place, Queue{key, slot, slot, Time::zero(), 0, false}));
   }
   output.queued_bytes += waiting.packet->wire_bytes;
   stats_.queued.observe(++output.queued);
@@ -280,6 +294,7 @@ std::uint32_t Switch::dequeue(Port port, std::size_t queue) {
     output.queues.erase(output.queues.begin() + static_cast<std::ptrdiff_t>(queue));
   } else {
     from.head = waiting_[slot].next;
+    note_head(from);
   }
   return slot;
 }

@@ -64,11 +64,15 @@ class Switch : public Component, private OutputView {
     std::uint32_t next = kNone;  ///< in its queue, or of the free ones
     bool is_lost = false;        ///< found its buffer full (drop-tail)
   };
-  /// The packets of one input for one output and channel, in order of arrival; exists while there are any.
+  /// The packets of one input for one output and channel, in order of arrival; exists while there are any. What
+  /// arbitration asks of the head is kept here, next to that of the other queues.
   struct Queue {
     std::uint64_t key;   ///< input, then channel: the order of the round
     std::uint32_t head;  ///< in waiting_
     std::uint32_t tail;
+    Time ready;  ///< of the head
+    std::uint32_t head_bytes;
+    bool may_escape;  ///< the head
   };
   struct Output {
     Link* link = nullptr;
@@ -111,7 +115,7 @@ class Switch : public Component, private OutputView {
 
   // OutputView
   std::uint64_t load_bytes(Port port) const override;
-  bool is_up(Port port) const override { return outputs_[port].link->is_up(now()); }
+  bool is_up(Port port) const override { return outputs_[port].link->is_up(routed_at_); }
 
   void accept(Input& input, PacketPtr packet, Time at);
   /// Lets every output decide whose time has come.
@@ -119,10 +123,12 @@ class Switch : public Component, private OutputView {
   void decide_at(Port port, Time when);
   /// Makes every decision of an output that nothing unknown can change, then sets when it decides next.
   void arbitrate(Port port);
-  /// When the head of a queue could start, or has to move over; credit that is not known yet to come: never.
-  Time turn_of(Output& output, const Queue& queue);
+  /// Fills turns_: when the head of each queue could start, or has to move over; credit that is not known yet to come:
+  /// never. Returns the earliest.
+  Time find_turns(Output& output);
+  void note_head(Queue& queue) const;
   /// The queue that is served at `decision`: index in output.queues.
-  std::size_t winner(const Output& output, Time decision, const std::vector<Time>& turns) const;
+  std::size_t winner(const Output& output, Time decision) const;
   void forward(Port port, std::size_t queue, Time decision);
   void move_to_escape(Port port, std::size_t queue);
   /// Drop-tail: decides which of the packets that have arrived by now found room; true if queue heads were thrown away.
@@ -148,7 +154,14 @@ class Switch : public Component, private OutputView {
   std::uint32_t free_slot_ = kNone;
   std::uint64_t queued_ = 0;
   std::vector<Due> due_;     ///< heap; entries that an output no longer means are skipped
-  std::vector<Time> turns_;  ///< scratch
+  std::vector<Time> turns_;  ///< scratch, as is the next
+  /// When credit for so many bytes is there on a channel: the same for most queues.
+  struct CreditAt {
+    std::uint32_t bytes = 0;
+    Time at;
+  };
+  std::vector<CreditAt> credit_at_;  ///< by channel
+  Time routed_at_;                   ///< when the packet that is being routed has its header here
   Random random_;
   SwitchStats& stats_;
   Wakeup wakeup_;

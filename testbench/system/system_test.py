@@ -72,6 +72,11 @@ class SystemTest(unittest.TestCase):
         self.assertEqual(result.status, status, result.stderr + result.stdout)
         return result
 
+    def expect_error(self, result, *parts):
+        self.assertEqual(result.status, 2, result.stderr + result.stdout)
+        for part in parts:
+            self.assertIn(part, result.stderr)
+
     def generate(self, *arguments):
         self.runs += 1
         trace = self.tmp / f"g{self.runs}.trace"
@@ -211,11 +216,6 @@ rank 2
 
 class BadInput(SystemTest):
     """Exit status 2 with a place; nothing crashes."""
-
-    def expect_error(self, result, *parts):
-        self.assertEqual(result.status, 2, result.stderr + result.stdout)
-        for part in parts:
-            self.assertIn(part, result.stderr)
 
     def test_traces(self):
         cases = [
@@ -609,6 +609,84 @@ rank 0
         self.assertEqual(result.rows("completions.csv")[0]["crc32"], crc(payload(3, 10000)))
 
 
+class Topologies(SystemTest):
+    """The random trace's six ranks on every shape."""
+
+    LINKS = "rvma-topology 1\n" + "".join(f"link {n} switch{n}\nlink switch{n} switch{(n + 1) % 6}\n" for n in range(6))
+
+    def shapes(self):
+        links = self.tmp / "links.txt"
+        links.write_text(self.LINKS)
+        return {
+            "star": [],
+            "fat_tree": ["fat_tree.levels=3", "fat_tree.arity=2"],
+            "dragonfly": ["dragonfly.p=1", "dragonfly.a=2", "dragonfly.h=1", "dragonfly.groups=3"],
+            "torus": ["torus.dims=6"],
+            "hyperx": ["hyperx.dims=3x2", "hyperx.nodes_per_switch=1"],
+            "file": [f"file.path={links}"],
+        }
+
+    def test_every_shape_and_routing_delivers(self):
+        for topology, keys in self.shapes().items():
+            for routing in ("static", "adaptive", "spray", "valiant", "ugal"):
+                sets = [part for key in [f"topology={topology}", f"routing={routing}", *keys]
+                        for part in ("--set", f"fabric.{key}")]
+                with self.subTest(topology=topology, routing=routing):
+                    trace = SOURCE / "traces" / "random.trace"
+                    if topology == "fat_tree" and routing in ("valiant", "ugal"):
+                        self.expect_error(self.rvma("run", trace, *sets), "fabric.routing", routing)
+                        continue
+                    result = self.run_file(trace, *sets)
+                    self.assertEqual("fabric.routing" in result.stderr, topology == "star", result.stderr)
+                    self.assertEqual(result.stats()["run"]["topology"], topology)
+
+    def test_links_csv_and_stats_carry_the_same_numbers(self):
+        trace = SOURCE / "traces" / "random.trace"
+        result = self.run_file(trace, "--set", "fabric.topology=torus", "--set", "fabric.torus.dims=6")
+        rows, stats = result.rows("links.csv"), result.stats()
+        self.assertEqual(len(rows), 24)
+        self.assertEqual(sum(int(row["packets"]) for row in rows), stats["units"]["fabric"]["packet_hops"])
+        for row in rows:
+            unit = stats["units"]["fabric.link." + row["link"]]
+            self.assertEqual(row["link"], f"{row['from']}-{row['to']}")
+            for name in ("packets", "wire_bytes", "payload_bytes", "lost_down", "lost_full"):
+                self.assertEqual(int(row[name]), unit[name])
+            self.assertAlmostEqual(float(row["utilisation"]), unit["wire"]["share"])
+            self.assertEqual(float(row["credit_stall_ns"]), unit["credit_stall_ns"])
+        self.assertGreater(max(float(row["utilisation"]) for row in rows), 0.01)
+
+    def test_the_busiest_of_many_links_is_a_limit(self):
+        trace = self.generate("incast", "--ranks", 9, "--size", "64KiB", "--count", 8)
+        sets = ["--set", "fabric.topology=torus", "--set", "fabric.torus.dims=12x12"]
+        result = self.run_file(trace, *sets)
+        units = [limit["unit"] for limit in result.stats()["limits"] if limit["unit"].startswith("fabric.link")]
+        self.assertEqual(units, ["fabric.link.switch0-0.wire"])
+        self.assertIn("fabric.switches", result.stats()["units"])
+        self.assertEqual(len(result.rows("links.csv")), 144 * 4 + 2 * 9)
+
+    def test_the_same_seed_takes_the_same_ways(self):
+        trace = SOURCE / "traces" / "random.trace"
+        sets = ["--set", "fabric.topology=hyperx", "--set", "fabric.hyperx.dims=3x2", "--set",
+                "fabric.hyperx.nodes_per_switch=1", "--set", "fabric.routing=ugal", "--seed", "5"]
+        one, two = (self.run_file(trace, *sets) for _ in range(2))
+        for name in ("completions.csv", "links.csv"):
+            self.assertEqual((one.out / name).read_bytes(), (two.out / name).read_bytes())
+
+    def test_mistakes_in_shapes_and_events(self):
+        trace = SOURCE / "traces" / "random.trace"
+        self.expect_error(self.rvma("run", trace, "--set", "fabric.topology=torus", "--set", "fabric.torus.dims=3"),
+                          "holds 3 nodes", "6")
+        links = self.tmp / "links.txt"
+        links.write_text("rvma-topology 1\nlink 0 switch0\nlink switch0\n")
+        self.expect_error(self.rvma("run", trace, "--set", "fabric.topology=file", "--set",
+                                    f"fabric.file.path={links}"), "links.txt:3:13")
+        config = self.tmp / "c.json"
+        config.write_text('{"fabric": {"faults": {"events": [\n  {"at": "1us", "kind": "link_of", "where": "0-1"}]}}}')
+        self.expect_error(self.rvma("run", trace, "--config", config), "c.json:2:25")
+        config.write_text('{"fabric": {"faults": {"events": [{"at": "1us", "kind": "link_down", "where": "0-9"}]}}}')
+        self.expect_error(self.rvma("run", trace, "--config", config), "fabric.faults.events[0].where", "0-9")
+
+
 class Configuration(SystemTest):
     def test_print_reads_back_unchanged(self):
         first = self.rvma("config", "--print", "--set", "nic.clock=322.265625MHz")
@@ -630,7 +708,12 @@ class Configuration(SystemTest):
             values = ["on", "off"] if kind == "on or off" else kind[len("one of "):].split()
             for value in values:
                 with self.subTest(key=key, value=value):
-                    self.run_text(PUT_ONCE.format(size="10000"), "--set", f"{key}={value}")
+                    more = []
+                    if (key, value) == ("fabric.topology", "file"):
+                        links = self.tmp / "links.txt"
+                        links.write_text("rvma-topology 1\nlink 0 switch0\nlink 1 switch0\n")
+                        more = ["--set", f"fabric.file.path={links}"]
+                    self.run_text(PUT_ONCE.format(size="10000"), "--set", f"{key}={value}", *more)
                     tried += 1
         self.assertGreater(tried, 8)
 
