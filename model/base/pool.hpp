@@ -30,7 +30,9 @@ class Pool {
   Handle acquire() {
     if (free_.empty()) {
       owned_.push_back(std::make_unique<T>());
-      free_.reserve(owned_.size());
+      // Room to take everything back without an allocation then. It grows as owned_ does: an exact size would be
+      // allocated anew for every object that is made.
+      free_.reserve(owned_.capacity());
       return Handle{owned_.back().get(), Return{this}};
     }
     T* object = free_.back();

@@ -15,7 +15,7 @@ PayloadRef PayloadPool::acquire() {
     payload->pool_ = this;
     free_.push_back(payload.get());
     owned_.push_back(std::move(payload));
-    free_.reserve(owned_.size());
+    free_.reserve(owned_.capacity());
   }
   Payload* payload = free_.back();
   free_.pop_back();
