@@ -131,8 +131,8 @@ class RestartCursor : public Trace::Cursor {
 std::unique_ptr<Trace::Cursor> Trace::restart_cursor(RankId rank) const {
   const auto& programs = impl_->checked.restart_programs;
   if (rank.index() >= programs.size() || programs[rank.index()] == nullptr) return nullptr;
-  return std::make_unique<RestartCursor>(
-      trace_detail::make_cursor(*impl_->text, *programs[rank.index()], trace_detail::cursor_budget(ranks())));
+  return std::make_unique<RestartCursor>(trace_detail::make_cursor(
+      *impl_->text, *programs[rank.index()], trace_detail::cursor_budget(ranks()), impl_->scratch));
 }
 
 }  // namespace rvma

@@ -106,7 +106,7 @@ int measure(const Scenario& scenario, std::uint64_t packets, const std::string& 
   }
   const std::uint64_t before = resident_bytes();
   const double set_up_from = processor_s();
-  Fabric fabric("fabric", context, config, attachments);
+  Fabric fabric("fabric", context, config, attachments, pool);
   const double set_up_s = processor_s() - set_up_from;
   const std::uint64_t bytes = resident_bytes() - before;
   for (std::uint32_t node = 0; node < scenario.nodes; ++node) {

@@ -31,7 +31,7 @@ struct Network {
     }
     std::vector<FabricAttachment> attachments;
     for (Receiver& receiver : receivers) attachments.push_back({&receiver, receive_buffer});
-    fabric = std::make_unique<Fabric>(name, context, config, attachments, use);
+    fabric = std::make_unique<Fabric>(name, context, config, attachments, pool, use);
     if (!of.links.empty()) std::remove(config.file.path->c_str());
     for (std::uint32_t node = 0; node < of.nodes; ++node) {
       receivers[node].credit = &fabric->credit(NodeId{node});
