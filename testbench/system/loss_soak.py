@@ -26,7 +26,15 @@ ALLOWED = {"ok", "timeout", "no_buffer", "busy"}
 PROVOKED = {"no_mailbox", "bad_key", "bounds", "closed"}
 SHAPES = [
     ["fabric.topology=automatic"],
+    ["fabric.topology=fat_tree", "fabric.fat_tree.levels=2", "fabric.fat_tree.arity=4"],
+    ["fabric.topology=dragonfly", "fabric.dragonfly.p=1", "fabric.dragonfly.a=3", "fabric.dragonfly.h=1",
+     "fabric.dragonfly.groups=4"],
+    ["fabric.topology=torus", "fabric.torus.dims=3x3"],
+    ["fabric.topology=torus", "fabric.torus.dims=4x2", "fabric.torus.wrap=off"],
+    ["fabric.topology=hyperx", "fabric.hyperx.dims=2x2", "fabric.hyperx.nodes_per_switch=2"],
 ]
+SHORTEST = ["static", "adaptive", "spray"]
+ROUTINGS = [*SHORTEST, "valiant", "ugal"]
 
 
 def settings(seed):
@@ -44,7 +52,16 @@ def settings(seed):
         f"workload.ranks_per_node={draw.choice([1, 1, 2])}",
         f"nic.mtu={draw.choice(['256B', '1KiB', '4KiB'])}",
     ]
-    return pairs + draw.choice(SHAPES)
+    shape = draw.choice(SHAPES)
+    if len(shape) > 1:
+        # A fat tree has no ways longer than the shortest.
+        routings = SHORTEST if "fat_tree" in shape[0] else ROUTINGS
+        shape = shape + [f"fabric.routing={draw.choice(routings)}",
+                         f"fabric.switch.flow_control={draw.choice(['credit', 'drop'])}",
+                         f"fabric.switch.forwarding={draw.choice(['store_and_forward', 'cut_through'])}",
+                         f"fabric.switch.buffer={draw.choice(['256KiB', '1MiB'])}",
+                         f"nic.congestion.control={draw.choice(['swift', 'none'])}"]
+    return pairs + shape
 
 
 def trace_of(seed):
