@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 
 #include "base/int128.hpp"
@@ -10,7 +11,7 @@ namespace rvma {
 namespace {
 
 /// Buckets of a power of two.
-constexpr unsigned kSubBits = 7;
+constexpr unsigned kSubBits = Histogram::kSubBits;
 constexpr std::uint64_t kSub = std::uint64_t{1} << kSubBits;
 
 /// Values below 2 * kSub have a bucket each; above, the bits after the leading one choose it.
@@ -42,8 +43,10 @@ void Histogram::add(Time sample) {
   RVMA_ASSERT(sample >= Time::zero(), "a negative time cannot be a sample");
   const auto value = static_cast<std::uint64_t>(sample.ps());
   const std::size_t bucket = bucket_of(value);
-  if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
-  ++buckets_[bucket];
+  if (bucket / kSub >= buckets_.size()) buckets_.resize(bucket / kSub + 1);
+  std::unique_ptr<Buckets>& group = buckets_[bucket / kSub];
+  if (!group) group = std::make_unique<Buckets>();
+  ++(*group)[bucket % kSub];
   if (count_ == 0 || sample < min_) min_ = sample;
   if (sample > max_) max_ = sample;
   ++count_;
@@ -68,17 +71,20 @@ Time Histogram::quantile(unsigned parts_per_thousand) const {
   if (parts_per_thousand == 1000) return max_;
   const auto rank = static_cast<std::uint64_t>((detail::uint128{count_} * parts_per_thousand + 999) / 1000);
   std::uint64_t seen = 0;
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-    seen += buckets_[bucket];
-    if (seen < rank) continue;
-    const Time end = Time::from_ps(static_cast<std::int64_t>(upper_end(bucket)));
-    return std::clamp(end, min_, max_);
+  for (std::size_t group = 0; group < buckets_.size(); ++group) {
+    if (!buckets_[group]) continue;
+    for (std::size_t i = 0; i < kSub; ++i) {
+      seen += (*buckets_[group])[i];
+      if (seen < rank) continue;
+      const Time end = Time::from_ps(static_cast<std::int64_t>(upper_end(group * kSub + i)));
+      return std::clamp(end, min_, max_);
+    }
   }
   return max_;
 }
 
 void Histogram::reset() {
-  std::fill(buckets_.begin(), buckets_.end(), 0);
+  buckets_.clear();
   count_ = 0;
   min_ = Time::zero();
   max_ = Time::zero();
@@ -88,7 +94,7 @@ void Histogram::reset() {
 
 void StatsRegistry::add_stat(const std::string& unit_path, const char* name, StatBase& stat) {
   const std::string path = unit_path + "." + name;
-  const bool fresh = taken_.insert(path).second;
+  const bool fresh = taken_.insert(std::hash<std::string>{}(path)).second;
   RVMA_ASSERT(fresh, "two statistics have the path " + path);
   entries_.push_back({unit_path, name, &stat});
 }

@@ -11,10 +11,13 @@
 /// A name ends in its unit (`_ns`, `_bytes`) unless it counts things. In the model they are plain integers.
 #pragma once
 
+#include <array>
 #include <boost/describe.hpp>
 #include <boost/mp11/algorithm.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -101,6 +104,8 @@ class Peak final : public StatBase {
 /// bucket, at most 1/128 above the true value (buckets: 128 a power of two).
 class Histogram final : public StatBase {
  public:
+  static constexpr unsigned kSubBits = 7;  ///< log2 of the buckets of a power of two
+
   explicit Histogram(std::string_view description) : StatBase("ns", description) {}
   void add(Time sample);
   std::uint64_t count() const { return count_; }
@@ -116,7 +121,9 @@ class Histogram final : public StatBase {
   void visit(const std::string& name, StatVisitor& visitor) const override;
 
  private:
-  std::vector<std::uint64_t> buckets_;
+  using Buckets = std::array<std::uint64_t, std::size_t{1} << kSubBits>;
+  /// Of each power of two, once it has a sample.
+  std::vector<std::unique_ptr<Buckets>> buckets_;
   std::uint64_t count_ = 0;
   Time min_;
   Time max_;
@@ -176,16 +183,19 @@ class UtilisationTable {
 class StatsRegistry {
  public:
   struct Entry {
-    std::string unit_path;
-    std::string name;
+    std::string_view unit_path;
+    std::string_view name;
     StatBase* stat;
+    std::string path() const { return std::string{unit_path} + "." + std::string{name}; }
+    void visit(StatVisitor& visitor) const { stat->visit(std::string{name}, visitor); }
   };
 
   /// Registers all members of a described group; the group must outlive the registry. A path is taken once.
   template <class Group>
   void add(const std::string& unit_path, Group& group) {
     using Members = boost::describe::describe_members<Group, boost::describe::mod_any_access>;
-    boost::mp11::mp_for_each<Members>([&](auto member) { add_stat(unit_path, member.name, group.*member.pointer); });
+    const std::string& path = unit_paths_.emplace_back(unit_path);
+    boost::mp11::mp_for_each<Members>([&](auto member) { add_stat(path, member.name, group.*member.pointer); });
   }
   /// In order of registration.
   const std::vector<Entry>& entries() const { return entries_; }
@@ -198,7 +208,8 @@ class StatsRegistry {
   void add_stat(const std::string& unit_path, const char* name, StatBase& stat);
   std::vector<Entry> entries_;
   std::vector<const UtilisationTable*> tables_;
-  std::unordered_set<std::string> taken_;  ///< full paths
+  std::deque<std::string> unit_paths_;     ///< one for each group: entries refer to them
+  std::unordered_set<std::size_t> taken_;  ///< hashes of full paths: a thousand nodes have a million of them
 };
 
 }  // namespace rvma

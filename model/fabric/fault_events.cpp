@@ -36,7 +36,8 @@ ValueResult<FaultEvent> parse_event(const json::value& value, const std::string&
     if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) continue;
     const std::string nearest = nearest_name(name, kNames);
     return ValueError{"unknown name " + quoted(name) + " in an event",
-                      nearest.empty() ? kExpected : "did you mean " + quoted(nearest) + "?", place + "/" + name};
+                      nearest.empty() ? kExpected : std::string{"did you mean "}.append(quoted(nearest)).append("?"),
+                      place + "/" + name};
   }
   FaultEvent event;
   const auto at_text = member_text(entry, "at", place);

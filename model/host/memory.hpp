@@ -122,7 +122,7 @@ class Memory : public Component, public MemoryIf {
   std::uint64_t page_bytes_;
   unsigned page_shift_;
   /// Pages in groups of neighbours, which are never given up: frames come and go all the time, groups do not.
-  static constexpr unsigned kGroupBits = 12;
+  static constexpr unsigned kGroupBits = 6;
   boost::unordered_flat_map<std::uint64_t, std::unique_ptr<Page[]>> groups_;
   std::vector<std::uint8_t*> free_pages_;
   std::vector<std::unique_ptr<std::uint8_t[]>> slabs_;

@@ -5,7 +5,8 @@
 /// shrinks the window in proportion, a shorter one lets it grow by a packet a round trip. Below one packet the sender
 /// paces.
 ///
-/// Two things differ from the paper. The target is the peer's own shortest round trip plus `target`, since our packets
+/// Among what differs from the paper: the window doubles in a round trip until its first decrease; a time-out leaves a
+/// packet at most; the target is the peer's own shortest round trip plus `target`, since our packets
 /// carry no count of hops; and one delay is used for fabric and receiver together, since a full receiver and a full
 /// switch ask for the same.
 #pragma once
@@ -31,6 +32,8 @@ class CongestionWindow {
  public:
   /// The window is kept in parts of a packet.
   static constexpr std::uint64_t kPacket = std::uint64_t{1} << 16U;
+  /// A time-out without congestion leaves so many packets at least.
+  static constexpr std::uint64_t kLeastWithoutCongestion = kPacket * 16;
   static constexpr std::uint64_t kLeast = kPacket / 64;
 
   /// `limits` outlives the window.
@@ -45,7 +48,10 @@ class CongestionWindow {
   /// `packets` were acknowledged, the latest of them `round_trip` after it was sent; `shortest`: the least of all round
   /// trips so far.
   void acknowledged(std::uint32_t packets, Time round_trip, Time shortest, Time at);
+  /// A loss means congestion if round trips were beyond the target when last heard of: what a fabric loses by chance is
+  /// no reason to send less.
   void lost(Time at);
+  /// The same; without any round trip to go by, congestion is assumed.
   void timed_out();
 
   /// In parts of a packet, see kPacket.
@@ -53,15 +59,16 @@ class CongestionWindow {
   std::uint64_t decreases() const { return decreases_; }
 
  private:
-  bool paces() const { return limits_.control == CongestionControl::swift && window_ < kPacket; }
+  bool paces() const { return limits_->control == CongestionControl::swift && window_ < kPacket; }
   bool may_decrease(Time at) const { return at - decreased_at_ >= round_trip_; }
   void decrease(std::uint64_t numerator, std::uint64_t denominator, Time at);
 
-  const CongestionLimits& limits_;
+  const CongestionLimits* limits_;
   std::uint64_t window_;
   Time round_trip_;  ///< smoothed
   Time decreased_at_;
   Time next_send_;
+  bool is_congested_ = true;  ///< the last round trip was beyond the target, or there was none
   std::uint64_t decreases_ = 0;
 };
 

@@ -24,9 +24,9 @@ std::uint64_t WindowBitmap::bits_from(std::uint32_t number) const {
 }
 
 bool RefusalBudget::take(Time at) {
-  while (!told_.empty() && told_.front() + kSpan <= at) told_.pop_front();
+  while (!told_.empty() && told_.front() + kSpan <= at) told_.pop();
   if (told_.size() >= most_) return false;
-  told_.push_back(at);
+  told_.push(at);
   return true;
 }
 
@@ -199,7 +199,7 @@ ReceiveContext::LeftOut ReceiveContext::fill(AckHeader& ack, Time at) {
 
 std::size_t ReceiveContext::state_bytes() const {
   return sizeof(*this) + seen_.size() / 8 + disposed_.size() / 8 + messages_.storage_bytes() +
-         disposals_.capacity() * sizeof(Disposal);
+         disposals_.capacity() * sizeof(Disposal) + abandoned_.capacity() * sizeof(Bound) + budget_.storage_bytes();
 }
 
 }  // namespace rvma

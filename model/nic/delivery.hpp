@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -12,6 +11,7 @@
 #include "base/units.hpp"
 #include "fabric/packet.hpp"
 #include "fabric/wire.hpp"
+#include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/serial_ring.hpp"
 
@@ -43,11 +43,12 @@ class RefusalBudget {
   /// Takes one of the budget at `at`, non-decreasing; false: it is used up.
   bool take(Time at);
   /// When take() can succeed again after it failed.
-  Time free_at() const { return told_.front() + kSpan; }
+  Time free_at() { return told_.front() + kSpan; }
+  std::size_t storage_bytes() const { return told_.storage_bytes(); }
 
  private:
   std::uint32_t most_;
-  std::deque<Time> told_;
+  FifoRing<Time> told_;
 };
 
 /// Bytes on a link of the greatest acknowledgement that a receiver of at most `window` packets and `messages` messages

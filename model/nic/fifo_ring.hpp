@@ -21,6 +21,7 @@ class FifoRing {
   T& front() { return slots_[head_]; }
   T& back() { return (*this)[size_ - 1]; }
 
+  std::size_t storage_bytes() const { return slots_.size() * sizeof(T); }
   void push(T item) {
     if (size_ == slots_.size()) grow();
     ++size_;

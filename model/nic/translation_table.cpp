@@ -1,6 +1,7 @@
 #include "nic/translation_table.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <type_traits>
 
@@ -120,14 +121,23 @@ std::uint32_t TableShape::reset_cycles() const { return std::max(rows, fill_cycl
 // -------------------------------------------------------------------------------------------------------------- hash
 
 TabulationHash::TabulationHash(const TableShape& shape)
-    : banks_(shape.banks),
-      row_bits_(shape.row_bits()),
-      stride_(shape.banks <= 4 ? 4 : TableShape::kMostBanks),
-      memory_(std::size_t{kKeyBytes} * kByteValues * stride_) {
+    : banks_(shape.banks), row_bits_(shape.row_bits()), stride_(shape.banks <= 4 ? 4 : TableShape::kMostBanks) {
   load(shape.seed);
 }
 
 void TabulationHash::load(std::uint64_t seed) {
+  // Contents of tables that are in use somewhere.
+  static std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>, std::weak_ptr<const Filled>> in_use;
+  std::weak_ptr<const Filled>& known = in_use[{banks_, row_bits_, seed}];
+  filled_ = known.lock();
+  if (filled_) return;
+  filled_ = std::make_shared<const Filled>(fill(seed));
+  known = filled_;
+}
+
+TabulationHash::Filled TabulationHash::fill(std::uint64_t seed) const {
+  Filled filled;
+  filled.memory.resize(std::size_t{kKeyBytes} * kByteValues * stride_);
   const std::uint32_t words = words_per_value(row_bits_);
   const std::uint64_t mask = (std::uint64_t{1} << row_bits_) - 1;
   std::array<std::uint64_t, 5> bits{};  // one word more than is used, so that a row number may be read across two
@@ -137,7 +147,7 @@ void TabulationHash::load(std::uint64_t seed) {
     for (std::uint32_t i = 0; i < kRoundKeyWords; ++i) bits[i] = generator.next();
     if (bank == 0) {
       for (unsigned i = 0; i < kRounds * kLanes; ++i) {
-        round_keys_[i / kLanes][i % kLanes] = static_cast<std::uint16_t>(bits[i / 4] >> (16 * (i % 4)));
+        filled.round_keys[i / kLanes][i % kLanes] = static_cast<std::uint16_t>(bits[i / 4] >> (16 * (i % 4)));
       }
     }
     for (std::uint32_t value = 0; value < kByteValues; ++value) {
@@ -145,11 +155,12 @@ void TabulationHash::load(std::uint64_t seed) {
       for (std::uint32_t byte = 0; byte < kKeyBytes; ++byte) {
         const std::uint32_t first = byte * row_bits_;
         const detail::uint128 pair = bits[first / 64] | (detail::uint128{bits[first / 64 + 1]} << 64U);
-        memory_[(std::size_t{byte} * kByteValues + value) * stride_ + bank] =
+        filled.memory[(std::size_t{byte} * kByteValues + value) * stride_ + bank] =
             static_cast<std::uint32_t>(static_cast<std::uint64_t>(pair >> (first % 64)) & mask);
       }
     }
   }
+  return filled;
 }
 
 TabulationHash::Lanes TabulationHash::mix(TableKey key) const {
@@ -157,7 +168,7 @@ TabulationHash::Lanes TabulationHash::mix(TableKey key) const {
   std::array<std::uint32_t, kLanes> x{};
   for (unsigned lane = 0; lane < 4; ++lane) x[lane] = static_cast<std::uint32_t>(mailbox >> (16 * lane)) & 0xffffU;
   x[4] = key.pid.value();
-  for (const Lanes& round_key : round_keys_) {
+  for (const Lanes& round_key : filled_->round_keys) {
     for (unsigned lane = 0; lane < kLanes; ++lane) x[lane] ^= round_key[lane];
     // Ascon's S-box on all columns at once.
     x[0] ^= x[4];
@@ -185,7 +196,7 @@ TabulationHash::Rows TabulationHash::rows_of(TableKey key) const {
   const auto tabulate = [&](auto stride) {
     for (unsigned byte = 0; byte < kKeyBytes; ++byte) {
       const unsigned value = (lanes[byte / 2] >> (8 * (byte % 2))) & 0xffU;
-      const std::uint32_t* words = &memory_[(byte * kByteValues + value) * std::size_t{stride}];
+      const std::uint32_t* words = filled_->memory.data() + (byte * kByteValues + value) * std::size_t{stride};
       for (std::uint32_t bank = 0; bank < stride; ++bank) rows[bank] ^= words[bank];
     }
   };
@@ -274,9 +285,10 @@ LookupResult TranslationTable::lookup_good(TableKey key, const TabulationHash::R
     return result;
   };
   for (std::uint32_t bank = 0; bank < shape_.banks; ++bank) {
-    const Entry* row = &words_[bank_place(bank, rows[bank], 0)];
+    const std::uint32_t row = bank_place(bank, rows[bank], 0);
     for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
-      if (row[slot].valid && row[slot].key() == key) return result_of(row[slot]);
+      const Entry& entry = words_[row + slot];
+      if (entry.valid && entry.key() == key) return result_of(entry);
     }
   }
   if (stash_valid_ == 0) return {};
@@ -628,7 +640,7 @@ void TranslationTable::begin_sweep() {
     hashed_.fill({});
     return;
   }
-  std::fill(words_.begin(), words_.end(), Entry{});
+  words_.clear();
   stash_valid_ = 0;
   flips_.clear();
   fault_a_ = {};
@@ -639,11 +651,30 @@ void TranslationTable::store(std::uint32_t place, const Entry& entry) {
   if (place >= shape_.capacity()) {
     stash_valid_ = stash_valid_ - (words_[place].valid ? 1U : 0U) + (entry.valid ? 1U : 0U);
   }
-  words_[place] = entry;
+  words_.set(place, entry);
   if (!flips_.empty()) flips_.erase(place);
 }
 
 // ------------------------------------------------------------------------------------------------------------- words
+
+const TranslationTable::Entry TranslationTable::Entries::kEmpty{};
+
+TranslationTable::Entries::Entries(const Entries& other) : Entries(other.size_) {
+  for (std::size_t place = 0; place < size_; ++place) set(place, other[place]);
+}
+
+void TranslationTable::Entries::set(std::size_t place, const Entry& entry) {
+  std::unique_ptr<Entry[]>& part = parts_[place / kPart];
+  if (!part) {
+    if (entry == kEmpty) return;
+    part = std::make_unique<Entry[]>(kPart);
+  }
+  part[place % kPart] = entry;
+}
+
+void TranslationTable::Entries::clear() {
+  for (std::unique_ptr<Entry[]>& part : parts_) part.reset();
+}
 
 TranslationTable::Word TranslationTable::word(TableCopy copy, std::uint32_t place) const {
   if (flips_.empty()) return {words_[place], false};

@@ -159,8 +159,14 @@ class TabulationHash {
   std::uint32_t banks_;
   std::uint32_t row_bits_;
   std::uint32_t stride_;  ///< banks rounded up to 4 or 8
-  std::array<Lanes, table_constants::kRounds> round_keys_{};
-  std::vector<std::uint32_t> memory_;  ///< [byte][value][bank]
+  /// What a filling makes. It follows from shape and seed alone, so tables that agree in both share it: a thousand NICs
+  /// with one seed keep it once.
+  struct Filled {
+    std::array<Lanes, table_constants::kRounds> round_keys{};
+    std::vector<std::uint32_t> memory;  ///< [byte][value][bank]
+  };
+  Filled fill(std::uint64_t seed) const;
+  std::shared_ptr<const Filled> filled_;
 };
 
 /// Bits of an entry word: bit i is bit i % 64 of element i / 64.
@@ -255,6 +261,29 @@ class TranslationTable {
       return a.mailbox == b.mailbox && a.pid == b.pid && a.value == b.value && a.valid == b.valid;
     }
   };
+  /// The entries of a memory, of which only the parts that were written to take space: an empty table is small.
+  class Entries {
+   public:
+    explicit Entries(std::size_t size) : size_(size), parts_((size + kPart - 1) / kPart) {}
+    Entries(const Entries& other);
+    Entries(Entries&&) = default;
+    Entries& operator=(const Entries& other) { return *this = Entries(other); }
+    Entries& operator=(Entries&&) = default;
+    ~Entries() = default;
+    std::size_t size() const { return size_; }
+    const Entry& operator[](std::size_t place) const {
+      const std::unique_ptr<Entry[]>& part = parts_[place / kPart];
+      return part ? part[place % kPart] : kEmpty;
+    }
+    void set(std::size_t place, const Entry& entry);
+    void clear();
+
+   private:
+    static constexpr std::size_t kPart = 8;
+    static const Entry kEmpty;
+    std::size_t size_;
+    std::vector<std::unique_ptr<Entry[]>> parts_;
+  };
   struct Word {
     Entry entry;
     bool bad = false;
@@ -340,7 +369,7 @@ class TranslationTable {
     TabulationHash::Rows rows{};
   };
   std::array<HashedKey, 64> hashed_{};
-  std::vector<Entry> words_;                        ///< banks, then stash; both copies hold this but for `flips_`
+  Entries words_;                                   ///< banks, then stash; both copies hold this but for `flips_`
   std::unordered_map<std::uint32_t, Flips> flips_;  ///< by place
   std::uint32_t entries_ = 0;
   std::uint32_t stash_valid_ = 0;  ///< valid bits in the stash, flips aside

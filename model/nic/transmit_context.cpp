@@ -24,7 +24,14 @@ void RetransmitTimes::sample(Time round_trip) {
   smoothed_ = Time::from_ps(smoothed_.ps() + off / 8);
 }
 
+void RetransmitTimes::resent_rightly() {
+  if (++resent_rightly_ < kForget) return;
+  resent_rightly_ = 0;
+  reorder_window_ = std::max(first_reorder_window_, Time::from_ps(reorder_window_.ps() / 2));
+}
+
 void RetransmitTimes::resent_in_vain() {
+  resent_rightly_ = 0;
   // Beyond the time-out the evidence would never come first.
   reorder_window_ = std::min(reorder_window_ * 2, std::max(time_out(), reorder_window_));
 }
@@ -180,9 +187,11 @@ void TransmitContext::acknowledge_packet(Flight& flight, Time at) {
   if (flight.sendings > 1 && times_.is_too_soon(at - flight.sent_at)) {
     // This answers an earlier sending: the last one cannot have arrived yet.
     ++counts_.in_vain;
+    times_.taken_for_too_soon(at - flight.sent_at);
     times_.resent_in_vain();
     return;
   }
+  if (flight.sendings > 1) times_.resent_rightly();
   if (flight.sent_at < newest_acknowledged_) return;
   newest_acknowledged_ = flight.sent_at;
   newest_was_sent_once_ = flight.sendings == 1;
@@ -227,7 +236,8 @@ void TransmitContext::note_acknowledged(Time at) {
 
 TransmitContext::Counts TransmitContext::take_counts() {
   Counts counts = std::exchange(counts_, Counts{});
-  counts.decreases = congestion_.decreases() - std::exchange(decreases_told_, congestion_.decreases());
+  const std::uint64_t decreases = decreases_before_ + congestion_.decreases();
+  counts.decreases = decreases - std::exchange(decreases_told_, decreases);
   return counts;
 }
 
@@ -309,6 +319,10 @@ void TransmitContext::give_up(std::vector<Ended>& ended) {
   back_off_ = 0;
   newest_acknowledged_ = Time::zero();
   paced_ = false;
+  // The peer, or the way to it, is not what it was.
+  times_ = RetransmitTimes{limits_.rto, limits_.reorder_window};
+  decreases_before_ += congestion_.decreases();
+  congestion_ = CongestionWindow{limits_.congestion};
   ++generation_;
 }
 

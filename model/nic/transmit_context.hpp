@@ -4,6 +4,7 @@
 /// distance. The receiver's half: delivery.hpp.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -48,14 +49,24 @@ class RetransmitTimes {
  public:
   /// However long the round trips, the time-out is not longer than so often `rto`.
   static constexpr std::int64_t kMostRaise = 64;
-  RetransmitTimes(Time rto, Time reorder_window) : least_rto_(rto), reorder_window_(reorder_window) {}
+  static constexpr std::uint32_t kForget = 16;
+  RetransmitTimes(Time rto, Time reorder_window)
+      : least_rto_(rto), first_reorder_window_(reorder_window), reorder_window_(reorder_window) {}
 
   /// A packet that was sent once was acknowledged `round_trip` later.
   void sample(Time round_trip);
   /// A packet was resent in vain.
   void resent_in_vain();
+  /// A packet was resent, and its answer belongs to that: it had been lost. After kForget of them the reorder window is
+  /// halved, down to its first value.
+  void resent_rightly();
   /// An acknowledgement so soon after a resending is that of an earlier sending.
-  bool is_too_soon(Time after) const { return !least_round_trip_.is_never() && after < least_round_trip_; }
+  bool is_too_soon(Time after) const {
+    return !least_round_trip_.is_never() && after < std::min(least_round_trip_, soonest_);
+  }
+  /// A verdict of is_too_soon() was taken. If it was wrong, because every round trip so far was a slow one, the next
+  /// answer that is as soon is believed.
+  void taken_for_too_soon(Time after) { soonest_ = std::min(soonest_, after); }
   Time least_round_trip() const { return least_round_trip_; }
   Time reorder_window() const { return reorder_window_; }
   Time time_out() const;
@@ -63,7 +74,10 @@ class RetransmitTimes {
 
  private:
   Time least_rto_;
+  Time first_reorder_window_;
   Time reorder_window_;
+  Time soonest_ = Time::max();  ///< answer to a resending that was taken for one to an earlier sending
+  std::uint32_t resent_rightly_ = 0;
   Time least_round_trip_ = Time::max();
   Time smoothed_;
   Time deviation_;
@@ -151,7 +165,9 @@ class TransmitContext {
   /// Since the last call.
   Counts take_counts();
   const RetransmitTimes& times() const { return times_; }
-  std::size_t state_bytes() const { return sizeof(*this) + messages_.storage_bytes() + flights_.storage_bytes(); }
+  std::size_t state_bytes() const {
+    return sizeof(*this) + messages_.storage_bytes() + flights_.storage_bytes() + resends_.storage_bytes();
+  }
 
  private:
   struct Message {
@@ -185,7 +201,8 @@ class TransmitContext {
   const TransmitLimits& limits_;
   RetransmitTimes times_;
   CongestionWindow congestion_;
-  bool paced_ = false;  ///< a packet waits for the network's leave
+  bool paced_ = false;                  ///< a packet waits for the network's leave
+  std::uint64_t decreases_before_ = 0;  ///< of generations before this one
   std::uint64_t decreases_told_ = 0;
   std::uint32_t generation_ = 1;
   SerialRing<Flight> flights_;    ///< from the cumulative number

@@ -91,7 +91,7 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
   for (const StatsRegistry::Entry& entry : registry_.entries()) {
     const Utilisation* unit = as_utilisation(entry);
     if (unit == nullptr) continue;
-    add(entry.unit_path + "." + entry.name, unit->kind(), since_begin(index++));
+    add(entry.path(), unit->kind(), since_begin(index++));
   }
   for (const UtilisationTable* table : registry_.tables()) {
     // Its busiest unit stands for all of them.

@@ -113,15 +113,15 @@ void write_units(JsonWriter& json, const RunReport& report) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<const StatsRegistry::Entry*>> by_unit;
   for (const StatsRegistry::Entry& entry : report.stats->entries()) {
-    auto& entries = by_unit[entry.unit_path];
-    if (entries.empty()) order.push_back(entry.unit_path);
+    auto& entries = by_unit[std::string{entry.unit_path}];
+    if (entries.empty()) order.emplace_back(entry.unit_path);
     entries.push_back(&entry);
   }
   StatWriter writer(json, report.end);
   json.open_object("units");
   for (const std::string& unit : order) {
     json.open_object(unit);
-    for (const StatsRegistry::Entry* entry : by_unit[unit]) entry->stat->visit(entry->name, writer);
+    for (const StatsRegistry::Entry* entry : by_unit[unit]) entry->visit(writer);
     json.close_object();
   }
   json.close_object();

@@ -109,7 +109,7 @@ void print_cores(std::ostream& out, const RunReport& report) {
   detail::uint128 burned_ps = 0;
   detail::uint128 asleep_ps = 0;
   for (const StatsRegistry::Entry& entry : report.stats->entries()) {
-    if (entry.unit_path.find(".core") == std::string::npos) continue;
+    if (entry.unit_path.find(".core") == std::string_view::npos) continue;
     if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) {
       if (entry.name == "polls") polls += counter->value();
       if (entry.name == "wakeups") wakeups += counter->value();

@@ -110,7 +110,7 @@ class Printer final : public StatVisitor {
 std::string printed(const StatsRegistry& registry) {
   Printer printer;
   for (const StatsRegistry::Entry& entry : registry.entries()) {
-    entry.stat->visit(entry.unit_path + "." + entry.name, printer);
+    entry.stat->visit(entry.path(), printer);
   }
   return printer.text;
 }

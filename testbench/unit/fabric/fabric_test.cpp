@@ -53,7 +53,7 @@ struct Exchange {
 
 std::set<std::string> paths(const SimContext& context) {
   std::set<std::string> out;
-  for (const StatsRegistry::Entry& entry : context.stats().entries()) out.insert(entry.unit_path);
+  for (const StatsRegistry::Entry& entry : context.stats().entries()) out.emplace(entry.unit_path);
   return out;
 }
 

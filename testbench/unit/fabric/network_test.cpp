@@ -537,7 +537,7 @@ TEST(Network, ManyLinksShareTheirStatistics) {
   network.push(0, 17, 64);
   network.start();
   std::set<std::string> paths;
-  for (const StatsRegistry::Entry& entry : context.stats().entries()) paths.insert(entry.unit_path);
+  for (const StatsRegistry::Entry& entry : context.stats().entries()) paths.emplace(entry.unit_path);
   EXPECT_EQ(paths, (std::set<std::string>{"fabric", "fabric.switches"}));
   ASSERT_EQ(context.stats().tables().size(), 1U);
   EXPECT_EQ(context.stats().tables()[0]->size(), 256U * 6);

@@ -43,7 +43,7 @@ TEST(CongestionWindow, DoublesInARoundTripUntilTheFirstDecreaseAndThenGrowsByAPa
   CongestionWindow window{limits};
   window.acknowledged(64, kShortest, kShortest, us(10));
   EXPECT_EQ(window.window(), 128 * kPacket);
-  window.lost(us(20));
+  window.acknowledged(1, us(1000), kShortest, us(2000));
   EXPECT_EQ(window.window(), 64 * kPacket);
   for (int i = 0; i < 64; ++i) window.acknowledged(1, kShortest, kShortest, us(30));
   EXPECT_NEAR(static_cast<double>(window.window()) / kPacket, 65.0, 0.02);
@@ -98,6 +98,22 @@ TEST(CongestionWindow, PacesBelowOnePacket) {
   EXPECT_TRUE(window.room(0, at + us(200)));
   EXPECT_FALSE(window.room(1, at + us(200)));
   EXPECT_EQ(window.paced_until(), at + us(200));
+}
+
+TEST(CongestionWindow, LossesWithoutDelayAreChance) {
+  const CongestionLimits limits = swift();
+  CongestionWindow window{limits};
+  window.acknowledged(1, kShortest, kShortest, us(10));
+  const std::uint64_t before = window.window();
+  window.lost(us(100));
+  EXPECT_EQ(window.window(), before);
+  for (int i = 0; i < 10; ++i) window.timed_out();
+  EXPECT_EQ(window.window(), 16 * kPacket);
+  // With delay they are congestion.
+  window.acknowledged(1, us(100), kShortest, us(1000));
+  const std::uint64_t shrunk = window.window();
+  window.lost(us(1200));
+  EXPECT_EQ(window.window(), shrunk / 2);
 }
 
 TEST(CongestionWindow, ATimeOutLeavesAPacketAtMost) {

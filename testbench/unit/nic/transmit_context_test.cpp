@@ -163,6 +163,29 @@ TEST(TransmitContext, AnAcknowledgementCancelsAResendingAndWidensTheWindow) {
   EXPECT_EQ(s.context.take_counts().in_vain, 2U);
 }
 
+TEST(TransmitContext, TheReorderWindowGoesBackWhenResendingWasRight) {
+  RetransmitTimes times{Time::from_us(100), ns(10)};
+  times.sample(Time::from_us(1));
+  for (int i = 0; i < 3; ++i) times.resent_in_vain();
+  EXPECT_EQ(times.reorder_window(), ns(80));
+  for (std::uint32_t i = 0; i + 1 < RetransmitTimes::kForget; ++i) times.resent_rightly();
+  EXPECT_EQ(times.reorder_window(), ns(80));
+  times.resent_rightly();
+  EXPECT_EQ(times.reorder_window(), ns(40));
+  for (std::uint32_t i = 0; i < 5 * RetransmitTimes::kForget; ++i) times.resent_rightly();
+  EXPECT_EQ(times.reorder_window(), ns(10));
+}
+
+TEST(TransmitContext, AnAnswerThatWasTakenForTooSoonIsBelievedTheNextTime) {
+  RetransmitTimes times{Time::from_us(100), ns(10)};
+  EXPECT_FALSE(times.is_too_soon(ns(1))) << "nothing is known yet";
+  times.sample(Time::from_us(20));  // under load
+  EXPECT_TRUE(times.is_too_soon(Time::from_us(2)));
+  times.taken_for_too_soon(Time::from_us(2));
+  EXPECT_FALSE(times.is_too_soon(Time::from_us(2)));
+  EXPECT_TRUE(times.is_too_soon(Time::from_us(1)));
+}
+
 TEST(TransmitContext, APacketTimesOutAndNotBefore) {
   TransmitLimits limits;
   limits.reorder_window = ns(15);

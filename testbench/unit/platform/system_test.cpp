@@ -153,7 +153,7 @@ TEST(System, TwoMachinesInOneSimulationHaveStatisticsOfTheirOwn) {
   std::set<std::string> of_left;
   std::set<std::string> of_right;
   for (const StatsRegistry::Entry& entry : context.stats().entries()) {
-    const std::string path = entry.unit_path + "." + entry.name;
+    const std::string path = entry.path();
     EXPECT_TRUE(all.insert(path).second) << path;
     if (path.rfind("left.", 0) == 0) of_left.insert(path.substr(5));
     if (path.rfind("right.", 0) == 0) of_right.insert(path.substr(6));

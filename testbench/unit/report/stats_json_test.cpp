@@ -83,10 +83,10 @@ TEST(StatsJson, HoldsEveryRegisteredStatisticUnderItsUnit) {
   for (const auto& unit : units) members += unit.value().as_object().size();
   EXPECT_EQ(members, run.stats().entries().size());
   for (const StatsRegistry::Entry& entry : run.stats().entries()) {
-    SCOPED_TRACE(entry.unit_path + "." + entry.name);
+    SCOPED_TRACE(entry.path());
     ASSERT_TRUE(units.contains(entry.unit_path));
     Expect expect(units.at(entry.unit_path).as_object());
-    entry.stat->visit(entry.name, expect);
+    entry.visit(expect);
   }
 }
 

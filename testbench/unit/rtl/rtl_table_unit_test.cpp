@@ -133,7 +133,7 @@ struct StatsText : StatVisitor {
 std::string stats_of(const SimContext& context, const std::string& unit) {
   StatsText text;
   for (const StatsRegistry::Entry& entry : context.stats().entries()) {
-    if (entry.unit_path == unit) entry.stat->visit(entry.name, text);
+    if (entry.unit_path == unit) entry.visit(text);
   }
   return text.text;
 }
