@@ -1,5 +1,7 @@
 #include "fabric/fault_events.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -35,9 +37,10 @@ ValueResult<FaultEvent> parse_event(const json::value& value, const std::string&
     const std::string name{member.key().data(), member.key().size()};
     if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) continue;
     const std::string nearest = nearest_name(name, kNames);
-    return ValueError{"unknown name " + quoted(name) + " in an event",
-                      nearest.empty() ? kExpected : std::string{"did you mean "}.append(quoted(nearest)).append("?"),
-                      place + "/" + name};
+    std::string expected = kExpected;
+    if (!nearest.empty()) expected = fmt::format("did you mean {}?", quoted(nearest));
+    return ValueError{fmt::format("unknown name {} in an event", quoted(name)), expected,
+                      fmt::format("{}/{}", place, name)};
   }
   FaultEvent event;
   const auto at_text = member_text(entry, "at", place);
