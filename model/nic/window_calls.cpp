@@ -184,7 +184,7 @@ void WindowCalls::write_list(PhysicalAddress to, const std::vector<WindowStore::
   for (std::uint64_t sent = 0; sent < total;) {
     const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(total - sent, payloads_.buffer_bytes()));
     DmaWrite write;
-    write.payload = payloads_.acquire();
+    write.payload = payloads_.acquire(bytes);
     for (std::uint32_t i = 0; i < bytes; ++i) write.payload->data()[i] = list_byte(list, sent + i);
     write.to.add(PhysicalAddress{to.value() + sent}, bytes);
     dma->write(std::move(write), *this, now());

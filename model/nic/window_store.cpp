@@ -29,7 +29,7 @@ class StableVector {
   }
 
  private:
-  static constexpr std::size_t kBlock = 64;
+  static constexpr std::size_t kBlock = 8;
   std::vector<std::unique_ptr<T[]>> blocks_;
 };
 
