@@ -39,7 +39,8 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
       observers_(observers),
       page_shift_(log2_of(page.count())),
       latency_(config.receive.conversion_latency),
-      cache_(config.page_cache.on_chip),
+      cache_(config.page_cache.on_chip,
+             make_replacement(config.page_cache.policy, Random(this->context().seed(), path() + ".page_cache"))),
       line_buffers_(kLineBytes),
       fetches_(config.receive.page_misses),
       decision_(*this, "decision", [this] { run(); }) {
