@@ -52,6 +52,8 @@ class BindingStore {
 
   bool available() const { return in_use() < capacity_; }
   std::uint32_t in_use() const { return static_cast<std::uint32_t>(entries_.size() - free_.size()); }
+  /// Entries that were ever in use are below this.
+  std::uint32_t made() const { return static_cast<std::uint32_t>(entries_.size()); }
   bool contains(std::uint32_t entry) const { return entry < entries_.size() && entries_[entry].in_use; }
 
   /// Takes an entry (legal while available()) and marks the first packet as placed.

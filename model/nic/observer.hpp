@@ -49,6 +49,13 @@ class NicObserver {
                              const Descriptor& /*call*/, Time /*at*/) {}
   virtual void epoch_retired(NodeId /*node*/, SlotId /*slot*/, BufferId /*buffer*/, Epoch /*epoch*/, bool /*by_call*/,
                              Time /*at*/) {}
+  /// A rewind has taken effect: every message that is bound to the window and not counted is cut off (without a call of
+  /// message_cut_off()), and none will be bound until window_rewound(). Completions decided before are still written.
+  virtual void window_rewinding(NodeId /*node*/, SlotId /*slot*/, Time /*at*/) {}
+  /// The rewind is over: `buffers` stand at the front of the bucket, in order, as if just posted; the first has epoch
+  /// `epoch`. Their words are zero, and what was on its way to them is visible.
+  virtual void window_rewound(NodeId /*node*/, SlotId /*slot*/, Epoch /*epoch*/,
+                              const std::vector<RewoundBuffer>& /*buffers*/, Time /*at*/) {}
   /// The node has lost power: its NIC knows nothing any more, its memory stays. It comes back, if it does, as a newer
   /// incarnation.
   virtual void node_crashed(NodeId /*node*/, Time /*at*/) {}

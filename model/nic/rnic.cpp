@@ -47,6 +47,7 @@ void Rnic::bind_units() {
   command_.transmit(transmit_);
   window_calls_.table(*table_);
   window_calls_.counters(counters_);
+  window_calls_.delivery(delivery_);
   // 3. Receive path.
   parser_.lookup(*table_);
   parser_.conversion(conversion_);

@@ -72,13 +72,16 @@ struct WindowStoreStats {
   Counter buffers_returned{"buffers", "buffers that went back without completion"};
   Counter messages_bound{"messages", "messages bound to a buffer"};
   Counter messages_counted{"messages", "messages counted whole"};
-  Counter messages_cut_off{"messages", "bound messages cut off: their sender restarted, gave up or fell silent"};
+  Counter messages_cut_off{"messages",
+                           "bound messages cut off: their sender restarted, gave up or fell silent, or by a rewind"};
   Counter epochs_retired{"epochs", "buffers retired, by threshold, misfit or call"};
   Counter epochs_completed{"epochs", "epochs whose completion became due"};
+  Counter windows_rewound{"calls", "times that a window was rewound"};
+  Counter epochs_rewound{"epochs", "completed epochs that a rewind took back"};
   BOOST_DESCRIBE_CLASS(WindowStoreStats, (),
                        (windows_peak, buffers_peak, counters_peak, bindings_peak, windows_opened, windows_released,
                         buffers_posted, buffers_returned, messages_bound, messages_counted, messages_cut_off,
-                        epochs_retired, epochs_completed),
+                        epochs_retired, epochs_completed, windows_rewound, epochs_rewound),
                        (), ())
 };
 
@@ -140,6 +143,28 @@ class WindowStore {
   /// then erase the table entry and release_window().
   void begin_close(SlotId slot, std::vector<BufferId>& returned, std::function<void()> drained);
   void release_window(SlotId slot);
+
+  /// A message that a rewind has cut off: its later packets are `stale`.
+  struct CutMessage {
+    NodeId source;
+    MessageId message;
+  };
+  struct RewindAnswer {
+    Status status = Status::ok;
+    bool drained = false;             ///< nothing is on its way to the window's buffers: `drained` will not be called
+    std::vector<CutMessage> cut_off;  ///< those with a binding entry, in order of entries
+  };
+  /// The last `n` completed buffers, the retired ones and the active one return to the front of the bucket in this
+  /// order, empty, and every message that is bound to one of them and not counted whole is cut off. From now on the
+  /// window refuses `busy`. `drained` runs when nothing of what was bound is on its way to memory any more; then zero
+  /// the words of rewound_buffers() and finish_rewind(). Errors, without a trace: history (n exceeds what is
+  /// remembered, or an epoch before `oldest` would come again), full (no descriptors for n buffers).
+  RewindAnswer begin_rewind(SlotId slot, std::uint64_t n, Epoch oldest, std::function<void()> drained);
+  /// What came back, front first; valid until finish_rewind().
+  void rewound_buffers(SlotId slot, std::vector<RewoundBuffer>& out) const;
+  /// The words are zero again: the window takes messages. Returns the epoch of the buffer at its front.
+  Epoch finish_rewind(SlotId slot);
+
   /// One-time windows whose buffer has completed: erase their table entry, then release_window(). Appended to `out`;
   /// empties the list. Their mailbox can be initialised again at once, in another slot: erase first, then insert.
   void take_expired(std::vector<Expired>& out);

@@ -473,7 +473,7 @@ rank 0
         statuses = [(op, status) for op, _, status, _ in self.call_rows(result)]
         self.assertIn(("init_window", "exists"), statuses)
         self.assertIn(("init_window", "unsupported"), statuses)
-        self.assertIn(("rewind", "unsupported"), statuses)
+        self.assertIn(("rewind", "ok"), statuses)
         self.assertIn(("get", "unsupported"), statuses)
         self.assertIn(("post_buffer", "closed"), statuses)
 
