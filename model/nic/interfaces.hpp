@@ -208,6 +208,7 @@ struct PlacedPacket {
   BufferId buffer;
   std::uint32_t binding = 0;
   bool has_binding = false;  ///< false: single-packet message
+  bool is_record = false;    ///< the record of a message in a catch-all window: nothing to acknowledge, no credit
   std::uint32_t payload_length = 0;
   PayloadRef payload;
   StageTimes left{};

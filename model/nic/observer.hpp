@@ -28,11 +28,15 @@ class NicObserver {
   /// Dropped or ignored before any counter; `why` is a literal ("crc", "duplicate", "stale", "closed", "mismatch").
   virtual void packet_ignored(NodeId /*node*/, const Packet& /*packet*/, const char* /*why*/, Time /*at*/) {}
   virtual void message_refused(NodeId /*node*/, const MessageRef& /*message*/, Outcome /*reason*/, Time /*at*/) {}
-  /// The message is bound: its bytes belong at `buffer_offset`.. of buffer `buffer`, epoch `epoch` of the window.
+  /// The message is bound (in a catch-all window behind a record of kRecordBytes): its bytes belong at
+  /// `buffer_offset`.. of buffer `buffer`, epoch `epoch` of the window.
   virtual void message_bound(NodeId /*node*/, const MessageRef& /*message*/, SlotId /*slot*/, BufferId /*buffer*/,
                              Epoch /*epoch*/, std::uint64_t /*buffer_offset*/, std::uint64_t /*length*/, Time /*at*/) {}
   /// The packet's payload has entered the posted channel (order of calls = order of writes).
   virtual void packet_placed(NodeId /*node*/, const PlacedPacket& /*packet*/, std::uint64_t /*buffer_offset*/,
+                             Time /*at*/) {}
+  /// The record of a message in a catch-all window has entered the posted channel, at `buffer_offset`.
+  virtual void record_placed(NodeId /*node*/, const PlacedPacket& /*packet*/, std::uint64_t /*buffer_offset*/,
                              Time /*at*/) {}
   /// All bytes (or the op) of the message have been counted into `buffer`.
   virtual void message_counted(NodeId /*node*/, const MessageRef& /*message*/, BufferId /*buffer*/, Time /*at*/) {}

@@ -28,8 +28,8 @@ struct WindowCallsStats {
 /// Statuses by call (`no_window`: the mailbox has no window; `closed`: it had one that is closing or was closed
 /// lately):
 ///
-///     init_window           ok exists full bad_argument unsupported (catch-all)
-///     post_one_time_buffer  ok exists full bad_argument unsupported
+///     init_window           ok exists full bad_argument
+///     post_one_time_buffer  ok exists full bad_argument
 ///     post_buffer           ok full bad_argument no_window closed
 ///     inc_epoch             ok no_buffer no_window closed
 ///     get_epoch             ok no_window closed; value: completed epochs

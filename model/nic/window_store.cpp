@@ -15,6 +15,16 @@ using store::Placing;
 using store::Window;
 using store::WindowState;
 
+namespace {
+
+/// Bytes that the message takes in the window; one that wraps fits nowhere.
+std::uint64_t length_in(const Window& window, const DataHeader& header) {
+  const std::uint64_t length = header.message_length + window.overhead();
+  return length < header.message_length ? std::numeric_limits<std::uint64_t>::max() : length;
+}
+
+}  // namespace
+
 bool is_well_cut(const DataHeader& header, std::uint64_t mtu) {
   const std::uint64_t start = header.packet_index * mtu;
   if (header.message_length == 0) return header.packet_index == 0 && header.payload_length == 0;
@@ -137,6 +147,24 @@ void WindowStore::Impl::tell_due(bool caller_takes_completions) {
 
 // ------------------------------------------------------------------------------------------------------------ binding
 
+/// Window of the message, or why there is none. The context must be the packet's own, whatever slot the table named.
+Outcome WindowStore::Impl::find_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const {
+  Outcome reason = Outcome::pending;
+  if (lookup.hit && lookup.slot.index() < slots.made()) {
+    const Window& window = windows[lookup.slot];
+    slot = lookup.slot;
+    if (window.holds(header) && window.is_serving()) return reason;
+    if (window.holds(header) && window.state == WindowState::closing) return Outcome::closed;
+  }
+  reason = miss_reason(header, lookup);
+  if (reason != Outcome::no_mailbox) return reason;
+  // Nobody's: the process's catch-all window takes it.
+  const auto catch_all = catch_all_of.find(header.destination_pid);
+  if (catch_all == catch_all_of.end() || !windows[catch_all->second].is_serving()) return reason;
+  slot = catch_all->second;
+  return Outcome::pending;
+}
+
 Outcome WindowStore::Impl::miss_reason(const DataHeader& header, const LookupResult& lookup) const {
   const MailboxKey key{header.destination_pid, header.mailbox};
   if (closed.contains(key)) return Outcome::closed;
@@ -161,17 +189,18 @@ Placing WindowStore::Impl::steered(const Window& window, const DataHeader& heade
 
 Placing WindowStore::Impl::managed(const Window& window, const DataHeader& header) const {
   const Buffer& active = buffers[window.active];
+  const std::uint64_t length = length_in(window, header);
   Placing placing;
   placing.buffer = window.active;
   placing.offset = active.tail;
   // 1. It fits behind what is there.
-  if (header.message_length <= active.descriptor.size - active.tail) return placing;
+  if (length <= active.descriptor.size - active.tail) return placing;
   // 2. It does not fit into an empty buffer.
   placing.refusal = Outcome::bounds;
   if (active.tail == 0) return placing;
   // 3. A next buffer takes it whole, or nothing happens.
   if (active.next != kNoBuffer) {
-    if (header.message_length > buffers[active.next].descriptor.size) return placing;
+    if (length > buffers[active.next].descriptor.size) return placing;
     placing.refusal = Outcome::pending;
     placing.buffer = active.next;
     placing.offset = 0;
@@ -179,7 +208,7 @@ Placing WindowStore::Impl::managed(const Window& window, const DataHeader& heade
     return placing;
   }
   // 4. No next buffer: a buffer like the active one would take it, so the active one makes way.
-  if (header.message_length > active.descriptor.size) return placing;
+  if (length > active.descriptor.size) return placing;
   placing.refusal = window.one_time ? Outcome::closed : Outcome::no_buffer;
   placing.retire_active = true;
   return placing;
@@ -198,13 +227,15 @@ void WindowStore::Impl::reserve(Window& window, const Placing& placing, const Da
     buffer.has_counter = true;
     stats.counters_peak.observe(++counters_in_use);
   }
-  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? header.message_length : 1;
+  const std::uint64_t length = length_in(window, header);
+  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? length : 1;
   const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - buffer.reserved;
   buffer.reserved += std::min(amount, room);
-  if (window.placement == Placement::managed) buffer.tail += header.message_length;
+  if (window.placement == Placement::managed) buffer.tail += length;
   ++buffer.unfinished;
   ++window.unfinished;
   ++stats.messages_bound;
+  if (window.is_catch_all()) ++stats.messages_caught;
 }
 
 BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const LookupResult& lookup) {
@@ -219,14 +250,11 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Look
     answer.malformed = true;
     return refuse(Outcome::bounds);
   }
-  // 2. Window: the context must be the packet's own, whatever slot the table named.
-  if (!lookup.hit || lookup.slot.index() >= store.slots.made()) return refuse(store.miss_reason(header, lookup));
-  Window& window = store.windows[lookup.slot];
-  if (!window.holds(header) || !window.is_serving()) {
-    const bool is_closing = window.holds(header) && window.state == WindowState::closing;
-    return refuse(is_closing ? Outcome::closed : store.miss_reason(header, lookup));
+  // 2. Window.
+  if (const Outcome reason = store.find_slot(header, lookup, answer.slot); reason != Outcome::pending) {
+    return refuse(reason);
   }
-  answer.slot = lookup.slot;
+  Window& window = store.windows[answer.slot];
   if (window.one_time && window.active == kNoBuffer) return refuse(Outcome::closed);
   // 3. Key (`stale` was decided by the delivery contexts before).
   if (window.key != 0 && window.key != header.key) return refuse(Outcome::bad_key);
@@ -235,7 +263,8 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Look
   // 5. Placement and bounds of the whole message.
   const Placing placing = store.placing_of(window, header);
   // 6. Room in the stores, and no rewind under way; nothing has been changed until here.
-  const bool needs_binding = header.message_length > store.mtu;
+  const std::uint64_t overhead = window.overhead();
+  const bool needs_binding = header.message_length > store.mtu || overhead > 0;
   const bool has_room = window.state == WindowState::open && store.has_room_for(window, placing, needs_binding);
   if (placing.refusal == Outcome::pending && !has_room) return refuse(Outcome::busy);
   // 7. A managed misfit retires the active buffer: the only trace that a refusal may leave.
@@ -244,7 +273,7 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Look
     answer.retired_buffer = window.active;
     answer.retired_epoch = Epoch{window.retired_epochs};
     store.retire_active(window);
-    store.complete_drained(window, lookup.slot);
+    store.complete_drained(window, answer.slot);
   }
   if (placing.refusal != Outcome::pending) {
     store.tell_due(false);
@@ -252,13 +281,15 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Look
   }
   // 8. Reserve; bind what has more packets to come.
   answer.epoch = Epoch{window.retired_epochs};
-  answer.message_offset = placing.offset;
+  answer.message_offset = placing.offset + overhead;
+  answer.has_record = overhead > 0;
   store.reserve(window, placing, header);
   answer.place.buffer = placing.buffer;
-  answer.place.offset = placing.offset + header.packet_index * store.mtu;
+  answer.place.offset = answer.message_offset + header.packet_index * store.mtu;
   if (needs_binding) {
     answer.place.has_binding = true;
-    answer.place.binding = store.bindings.bind(source, header, placing.buffer, placing.offset);
+    answer.place.binding = store.bindings.bind(source, header, placing.buffer, answer.message_offset);
+    store.bindings[answer.place.binding].add_record(static_cast<std::uint32_t>(overhead));
     store.stats.bindings_peak.observe(store.bindings.in_use());
   }
   // 9. Retire at the threshold: no further message binds to this buffer.
@@ -298,7 +329,7 @@ bool WindowStore::ends_message(const PlacedPacket& packet) const {
   if (!packet.has_binding) return true;
   const Binding& entry = impl_->bindings[packet.binding];
   if (entry.cut_off) return entry.on_the_way == 1;
-  return entry.counted + packet.payload_length >= entry.message_length;
+  return entry.on_the_way == 1 && entry.counted + packet.payload_length >= entry.total_length();
 }
 
 bool WindowStore::count(const PlacedPacket& packet) {
@@ -315,10 +346,10 @@ bool WindowStore::count(const PlacedPacket& packet) {
       whole = false;
     } else {
       entry.counted += packet.payload_length;
-      RVMA_ASSERT(entry.counted <= entry.message_length, "a message never counts more than its length");
+      RVMA_ASSERT(entry.counted <= entry.total_length(), "a message never counts more than its length");
       buffer.delivered += packet.payload_length;
-      // A message ends with its last missing byte.
-      if (entry.counted < entry.message_length) return false;
+      // A message ends with its last missing byte; of an empty one in a catch-all window, record and packet must come.
+      if (entry.counted < entry.total_length() || entry.on_the_way > 0) return false;
     }
     store.bindings.release(packet.binding);
   } else if (store.windows[buffer.slot].state == WindowState::rewinding) {
@@ -344,7 +375,7 @@ WindowStore::CutOff WindowStore::cut_off(std::uint32_t binding) {
   answer.slot = buffer.slot;
   answer.buffer = entry.buffer;
   // 1. What it has reserved and delivered.
-  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? entry.message_length : 1;
+  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? entry.total_length() : 1;
   buffer.reserved -= std::min(amount, buffer.reserved);
   buffer.delivered -= entry.counted;
   entry.cut_off = true;

@@ -23,10 +23,11 @@ WindowStore::~WindowStore() = default;
 WindowStore::SlotAnswer WindowStore::allocate_window(const Descriptor& call, Pid pid) {
   Impl& store = *impl_;
   const bool one_time = call.opcode == Opcode::post_one_time_buffer;
-  if (call.threshold == 0 || (one_time && call.length == 0)) return {Status::bad_argument, {}};
-  if ((call.window_flags & kWindowCatchAll) != 0) return {Status::unsupported, {}};
+  const bool catch_all = (call.window_flags & kWindowCatchAll) != 0;
+  if (call.threshold == 0 || (one_time && (call.length == 0 || catch_all))) return {Status::bad_argument, {}};
   const MailboxKey key{pid, call.mailbox};
   if (store.slot_of.contains(key)) return {Status::exists, {}};
+  if (catch_all && store.catch_all_of.contains(pid)) return {Status::exists, {}};
   if (!store.slots.available()) return {Status::full, {}};
   const SlotId slot{static_cast<std::uint16_t>(store.slots.take())};
   store.windows.reach(store.slots.made());
@@ -40,10 +41,11 @@ WindowStore::SlotAnswer WindowStore::allocate_window(const Descriptor& call, Pid
   window.key = call.key;
   window.threshold = call.threshold;
   window.threshold_type = call.threshold_type;
-  window.placement = call.placement;
+  window.placement = catch_all ? Placement::managed : call.placement;
   window.flags = call.window_flags;
   window.one_time = one_time;
   store.slot_of[key] = slot;
+  if (catch_all) store.catch_all_of[pid] = slot;
   store.stats.windows_peak.observe(store.slots.in_use());
   return {Status::ok, slot};
 }
@@ -66,6 +68,7 @@ void WindowStore::abandon_window(SlotId slot) {
     store.free_buffer(id);
   }
   store.slot_of.erase(window.mailbox_key());
+  if (window.is_catch_all()) store.catch_all_of.erase(window.pid);
   window.state = WindowState::free;
   store.slots.give_back(slot.value());
 }
@@ -171,6 +174,7 @@ void WindowStore::release_window(SlotId slot) {
   RVMA_ASSERT((window.state == WindowState::closing || window.state == WindowState::expired) && window.unfinished == 0,
               "a window is released after its bound messages have ended");
   if (window.state == WindowState::closing) store.slot_of.erase(window.mailbox_key());
+  if (window.is_catch_all()) store.catch_all_of.erase(window.pid);
   window.state = WindowState::free;
   window.history = HistoryRing{};
   store.slots.give_back(slot.value());

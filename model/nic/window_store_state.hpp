@@ -124,6 +124,9 @@ struct Window {
   std::function<void()> drained;
   std::vector<RewoundBuffer> rewound;  ///< while rewinding: what came back, front first
 
+  bool is_catch_all() const { return (flags & kWindowCatchAll) != 0; }
+  /// Bytes that a message takes beyond its own.
+  std::uint64_t overhead() const { return is_catch_all() ? kRecordBytes : 0; }
   MailboxKey mailbox_key() const { return {pid, mailbox}; }
   bool is_serving() const { return state == WindowState::open || state == WindowState::rewinding; }
   bool holds(const DataHeader& header) const { return mailbox == header.mailbox && pid == header.destination_pid; }
@@ -168,6 +171,7 @@ struct WindowStore::Impl {
   void bring_back(Window& window, SlotId slot, std::uint64_t n);
 
   // -- Binding
+  Outcome find_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const;
   Outcome miss_reason(const DataHeader& header, const LookupResult& lookup) const;
   Placing placing_of(const Window& window, const DataHeader& header) const;
   Placing steered(const Window& window, const DataHeader& header) const;
@@ -188,6 +192,7 @@ struct WindowStore::Impl {
   BindingStore bindings;
   ClosedMemory closed;
   boost::unordered_flat_map<MailboxKey, SlotId> slot_of;  ///< allocated and open windows
+  boost::unordered_flat_map<Pid, SlotId> catch_all_of;    ///< catch-all windows: one register a process
   std::uint32_t counters_in_use = 0;
   std::uint64_t posts = 0;
   std::vector<Completion> due;

@@ -82,6 +82,8 @@ void Scoreboard::window_opened(NodeId node, Pid pid, SlotId slot, const Descript
   window->type = call.threshold_type;
   window->placement = call.placement;
   window->key = call.key;
+  window->catch_all = (call.window_flags & kWindowCatchAll) != 0;
+  if (window->catch_all) window->placement = Placement::managed;
   windows_.insert_or_assign(key, std::move(window));
 }
 
@@ -166,6 +168,13 @@ void Scoreboard::expect_retired_where_due(const ShadowWindow& window, Time at) {
   });
 }
 
+bool Scoreboard::is_open(NodeId node, Pid pid, Mailbox mailbox) const {
+  return std::any_of(windows_.begin(), windows_.end(), [&](const auto& entry) {
+    const ShadowWindow& window = *entry.second;
+    return window.node == node && window.pid == pid && window.mailbox == mailbox;
+  });
+}
+
 void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId id, Epoch epoch,
                                std::uint64_t buffer_offset, std::uint64_t length, Time at) {
   const auto say = [&](const std::string& what) { return name_of(node, message) + " " + what; };
@@ -178,8 +187,10 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
   }
   ShadowWindow& window = *found->second;
   expect(!window.rewinding, at, [&] { return say("was bound while its window was being rewound"); });
-  expect(put->mailbox == window.mailbox && put->destination_pid == window.pid, at,
-         [&] { return say("was bound to another mailbox than it names"); });
+  const bool is_caught = window.catch_all && put->mailbox != window.mailbox;
+  expect((put->mailbox == window.mailbox || (is_caught && !is_open(node, window.pid, put->mailbox))) &&
+             put->destination_pid == window.pid,
+         at, [&] { return say("was bound to another mailbox than it names"); });
   expect(window.key == 0 || window.key == put->key, at, [&] { return say("was bound with a wrong key"); });
   expect(put->size == length, at, [&] { return say("was bound with a wrong length"); });
   if (!expect(!messages_.contains(key_of(node, message)) && !put->counted, at,
@@ -198,23 +209,25 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
   expect(epoch.value() == window.next_epoch, at, [&] {
     return say(fmt::format("was bound to epoch {}, the active one is {}", epoch.value(), window.next_epoch));
   });
+  const std::uint64_t record_bytes = window.catch_all ? kRecordBytes : 0;
+  const std::uint64_t unit = length + record_bytes;
   if (window.misfit_open) {
-    expect(length > window.misfit_room, at,
+    expect(unit > window.misfit_room, at,
            [&] { return say("fitted the buffer that was retired because it did not fit"); });
     window.misfit_open = false;
     --open_misfits_;
   }
 
   // 3. At its place, within bounds.
-  const std::uint64_t offset = window.placement == Placement::steered ? put->offset : buffer.tail;
+  const std::uint64_t offset = window.placement == Placement::steered ? put->offset : buffer.tail + record_bytes;
   expect(buffer_offset == offset, at,
          [&] { return say(fmt::format("was bound at offset {}, it belongs at {}", buffer_offset, offset)); });
   const bool in_bounds = expect(length <= buffer.size && buffer_offset <= buffer.size - length, at,
                                 [&] { return say("was bound beyond the end of its buffer"); });
 
   // 4. Reserved.
-  buffer.reserved += window.type == ThresholdType::bytes ? length : 1;
-  buffer.tail += length;
+  buffer.reserved += window.type == ThresholdType::bytes ? unit : 1;
+  buffer.tail += unit;
   ++buffer.unfinished;
   auto bound = std::make_unique<BoundMessage>();
   bound->buffer = place->second;
@@ -223,6 +236,13 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
   bound->length = length;
   bound->seed = put->seed;
   bound->in_bounds = in_bounds;
+  bound->record_bytes = record_bytes;
+  if (record_bytes > 0) {
+    for (const std::uint64_t word :
+         {std::uint64_t{put->rank.value()}, put->mailbox.value(), put->size, std::uint64_t{message.message.value()}}) {
+      for (unsigned i = 0; i < 8; ++i) bound->record.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
+    }
+  }
   if (length > mtu_bytes_) bound->placed.resize((length + mtu_bytes_ - 1) / mtu_bytes_);
   messages_.insert_or_assign(key_of(node, message), std::move(bound));
 }
@@ -282,6 +302,24 @@ void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uin
     message.buffer->write_pattern(buffer_offset, due, message.seed, place);
 }
 
+void Scoreboard::record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) {
+  const auto say = [&](const std::string& what) { return "the record of " + name_of(node, packet.message) + what; };
+  const auto found = messages_.find(key_of(node, packet.message));
+  if (!expect(found != messages_.end() && found->second->record_bytes > 0, at,
+              [&] { return say(" was placed, but the message is not bound to a catch-all window"); })) {
+    return;
+  }
+  BoundMessage& message = *found->second;
+  expect(!message.record_placed, at, [&] { return say(" was placed twice"); });
+  message.record_placed = true;
+  if (!expect(buffer_offset + message.record_bytes == message.offset && packet.payload_length == message.record_bytes,
+              at, [&] { return say(fmt::format(" was placed at {}", buffer_offset)); })) {
+    return;
+  }
+  message.buffer->last_placed = std::max(message.buffer->last_placed, at);
+  if (with_bytes_) message.buffer->write_bytes(buffer_offset, message.record);
+}
+
 void Scoreboard::message_cut_off(NodeId node, const MessageRef& message, BufferId id, bool is_broken, Time at) {
   const auto found = messages_.find(key_of(node, message));
   if (!expect(found != messages_.end() && !found->second->cut_off, at,
@@ -298,7 +336,7 @@ void Scoreboard::message_cut_off(NodeId node, const MessageRef& message, BufferI
   });
   buffer.broken = is_broken;
   if (buffer.retired) bound.window->broken_epochs.insert(buffer.epoch.value());
-  buffer.reserved -= bound.window->type == ThresholdType::bytes ? bound.length : 1;
+  buffer.reserved -= bound.window->type == ThresholdType::bytes ? bound.length + bound.record_bytes : 1;
   --buffer.unfinished;
 }
 
@@ -314,11 +352,13 @@ void Scoreboard::message_counted(NodeId node, const MessageRef& message, BufferI
   expect(bound.placed_packets == packets, at, [&] {
     return fmt::format("{} was counted after {} of {} packets", name_of(node, message), bound.placed_packets, packets);
   });
+  expect(bound.record_placed || bound.record_bytes == 0, at,
+         [&] { return name_of(node, message) + " was counted before its record was placed"; });
   const auto place = buffers_.find(NodeKey{node.value(), id.value()});
   expect(place != buffers_.end() && place->second == bound.buffer, at,
          [&] { return name_of(node, message) + " was counted into another buffer than it was bound to"; });
   if (PutRecord* put = registry_.find(node, message)) put->counted = true;
-  bound.buffer->delivered += bound.length;
+  bound.buffer->delivered += bound.length + bound.record_bytes;
   --bound.buffer->unfinished;
   messages_.erase(found);
 }

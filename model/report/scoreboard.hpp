@@ -58,6 +58,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId buffer, Epoch epoch,
                      std::uint64_t buffer_offset, std::uint64_t length, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
+  void record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_cut_off(NodeId node, const MessageRef& message, BufferId buffer, bool is_broken, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
@@ -104,6 +105,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
     return condition;
   }
   void fail(Time at, const std::string& text);
+  bool is_open(NodeId node, Pid pid, Mailbox mailbox) const;
   void expect_retired_where_due(const ShadowWindow& window, Time at);
   void compare_memory(ShadowBuffer& buffer, Time at);
   void take_base(ShadowBuffer& buffer);

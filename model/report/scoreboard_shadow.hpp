@@ -75,6 +75,12 @@ struct Scoreboard::ShadowBuffer {
     }
     return page.get();
   }
+  void write_bytes(std::uint64_t offset, const std::vector<std::uint8_t>& bytes) {
+    for (std::size_t i = 0; i < bytes.size(); ++i, ++offset) {
+      page(offset / kShadowPage)[offset % kShadowPage] = bytes[i];
+    }
+    has_overlaps = true;
+  }
   void write_pattern(std::uint64_t offset, std::uint64_t bytes, std::uint64_t put_seed, std::uint64_t from) {
     if (written.empty()) written.resize((size + kShadowPage - 1) / kShadowPage);
     while (bytes > 0) {
@@ -100,6 +106,7 @@ struct Scoreboard::ShadowWindow {
   ThresholdType type = ThresholdType::bytes;
   Placement placement = Placement::steered;
   std::uint32_t key = 0;
+  bool catch_all = false;
   std::deque<ShadowBuffer*> bucket;  ///< active first
   std::deque<ShadowBuffer*> posted;  ///< in order, from epoch first_posted on; null: its memory was given back
   std::uint64_t first_posted = 0;
@@ -127,6 +134,9 @@ struct Scoreboard::BoundMessage {
   std::uint64_t length = 0;
   std::uint64_t seed = 0;
   bool in_bounds = true;
+  std::uint64_t record_bytes = 0;  ///< that stand before it, in a catch-all window
+  std::vector<std::uint8_t> record;
+  bool record_placed = false;
   bool cut_off = false;  ///< packets on their way may still be placed; nothing counts
   std::uint64_t placed_packets = 0;
   std::vector<bool> placed;  ///< by packet index

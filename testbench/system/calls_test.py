@@ -179,6 +179,143 @@ rank 0
             self.assertIn(("rewind", "w", "history", ""), self.call_rows(result))
 
 
+class CatchAll(CallsTest):
+    """Messages to mailboxes that nobody has opened."""
+
+    @staticmethod
+    def record(rank, mailbox, length, message):
+        return struct.pack("<4Q", rank, mailbox, length, message)
+
+    def test_records_tell_who_sent_what(self):
+        trace = """rvma-trace 1
+ranks 3
+rank 0
+  init_window w mailbox=0x10 threshold=64 catch_all key=5
+  init_window other mailbox=0x11 threshold=100
+  post_buffer w as=b size=4KiB
+  post_buffer other as=o size=100
+  barrier
+  compute 30us
+  inc_epoch w
+  wait b
+  barrier
+rank 1
+  barrier
+  put as=a rank=0 mailbox=0xabcdef0123456789 size=100 key=5 seed=1 offset=77
+  wait a
+  put as=wrong rank=0 mailbox=0x99 size=10 key=6
+  put as=own rank=0 mailbox=0x10 size=20 key=5 seed=2
+  wait wrong own
+  put as=open rank=0 mailbox=0x11 size=100 seed=3
+  wait open
+  barrier
+rank 2
+  barrier
+  barrier
+  put as=none rank=1 mailbox=0x99 size=10
+  wait none
+"""
+        # The threshold is passed by record and payload of the first message, so the second finds no buffer.
+        result = self.run_text(trace.replace("threshold=64 ", "threshold=1KiB "), "--set", "workload.ranks_per_node=2")
+        puts = {row["name"]: row["status"] for row in result.rows("puts.csv")}
+        self.assertEqual(puts, {"a": "ok", "wrong": "bad_key", "own": "ok", "open": "ok", "none": "no_mailbox"})
+        rows = {row["buffer"]: row for row in result.rows("completions.csv")}
+        wanted = (self.record(1, 0xabcdef0123456789, 100, 0) + payload(1, 100) + self.record(1, 0x10, 20, 2) +
+                  payload(2, 20))
+        self.assertEqual((int(rows["b"]["length"]), rows["b"]["crc32"]), (len(wanted), crc(wanted)))
+        self.assertEqual(rows["o"]["crc32"], crc(payload(3, 100)))
+
+    def test_record_and_payload_are_one_unit(self):
+        trace = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold={threshold} catch_all
+  post_buffer w as=b size=128
+  post_buffer w as=c size=128
+  barrier
+  barrier
+  inc_epoch w
+  inc_epoch w
+rank 1
+  barrier
+  put as=p0 rank=0 mailbox=7 size={first}
+  wait p0
+  put as=p1 rank=0 mailbox=7 size=0
+  wait p1
+  barrier
+"""
+        # 96 + 32 fills the buffer exactly; one byte more fits none; the next message needs 32 bytes itself.
+        for first, threshold, status, lengths in [(96, "1000", "ok", [128, 32]), (97, "1000", "bounds", [32, 0]),
+                                                  (64, "1000", "ok", [128, 0]), (65, "1000", "ok", [97, 32]),
+                                                  (10, "42", "ok", [42, 32]), (10, "43", "ok", [74, 0]),
+                                                  (10, "2op", "ok", [74, 0])]:
+            with self.subTest(first=first, threshold=threshold):
+                result = self.run_text(trace.format(first=first, threshold=threshold))
+                puts = {row["name"]: row["status"] for row in result.rows("puts.csv")}
+                self.assertEqual(puts, {"p0": status, "p1": "ok"})
+                self.assertEqual([int(row["length"]) for row in result.rows("completions.csv")], lengths)
+
+    def test_one_a_process_and_closed_mailboxes_are_not_caught(self):
+        trace = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=1KiB catch_all
+  init_window v mailbox=2 threshold=1KiB catch_all
+  init_window u mailbox=3 threshold=8
+  close_window u
+  post_buffer w as=b size=1KiB
+  barrier
+  barrier
+  close_window w
+  init_window v mailbox=2 threshold=8 catch_all
+  post_buffer v as=c size=64
+  barrier
+  wait c
+rank 1
+  barrier
+  put as=closed rank=0 mailbox=3 size=8
+  wait closed
+  barrier
+  barrier
+  put as=again rank=0 mailbox=4 size=8
+  wait again
+"""
+        result = self.run_text(trace)
+        self.assertEqual([row[2] for row in self.call_rows(result) if row[0] == "init_window"],
+                         ["ok", "exists", "ok", "ok"])
+        self.assertEqual({row["name"]: row["status"] for row in result.rows("puts.csv")},
+                         {"closed": "closed", "again": "ok"})
+
+    def test_many_packets_in_any_order(self):
+        trace = """rvma-trace 1
+ranks 3
+rank 0
+  init_window w mailbox=1 threshold={total} catch_all
+  post_buffer w as=b size=1MiB
+  barrier
+  wait b
+rank 1
+  barrier
+  repeat 6
+    put rank=0 mailbox=50 size=10000
+  end
+  wait all
+rank 2
+  barrier
+  repeat 6
+    put rank=0 mailbox=60 size=5000
+  end
+  wait all
+"""
+        total = 6 * (10032 + 5032)
+        for seed in range(4):
+            result = self.run_text(trace.format(total=total), *settings(FAULTS), "--set", "nic.mtu=1KiB", "--set",
+                                   "host.page=4KiB", "--set", "nic.page_cache.on_chip=1", "--seed", seed)
+            [row] = result.rows("completions.csv")
+            self.assertEqual(int(row["length"]), total)
+            self.assertEqual(result.stats()["units"]["node0.nic.payload_writer"]["records"], 12)
+
+
 def random_calls(rng):
     """Ranks 1.. put into windows of rank 0, which calls whatever it can call meanwhile."""
     senders = rng.randint(1, 3)
@@ -193,6 +330,9 @@ def random_calls(rng):
                      f" placement={'managed' if managed[w] else 'steered'}")
         for _ in range(rng.randint(0, 6)):
             lines.append(f"  post_buffer w{w} size={size} seed={rng.randint(1, 99)}")
+    if rng.random() < 0.5:
+        lines.append("  init_window caught mailbox=99 threshold=2000 catch_all")
+        lines += ["  post_buffer caught size=5000"] * rng.randint(1, 8)
     lines.append("  barrier")
     for _ in range(rng.randint(5, 40)):
         w = rng.randrange(windows)

@@ -25,9 +25,11 @@ TEST(WindowCallsOfStore, RefuseBadArguments) {
   WindowSpec spec;
   spec.threshold = 0;
   EXPECT_EQ(store.allocate_window(init_call(kMailbox, spec), kPid).status, Status::bad_argument);
-  spec.threshold = 1;
-  spec.flags = kWindowCatchAll;
-  EXPECT_EQ(store.allocate_window(init_call(kMailbox, spec), kPid).status, Status::unsupported);
+  Descriptor one_time = init_call(kMailbox, {1});
+  one_time.opcode = Opcode::post_one_time_buffer;
+  one_time.length = 64;
+  one_time.window_flags = kWindowCatchAll;
+  EXPECT_EQ(store.allocate_window(one_time, kPid).status, Status::bad_argument);
   spec.flags = kWindowReadable | kWindowInterrupt;
   const auto allocated = store.allocate_window(init_call(kMailbox, spec), kPid);
   ASSERT_EQ(allocated.status, Status::ok);
