@@ -9,6 +9,7 @@
 
 #include "base/random.hpp"
 #include "base/value_text.hpp"
+#include "nic/window_store.hpp"
 #include "report/scoreboard_shadow.hpp"
 
 namespace rvma {
