@@ -110,15 +110,16 @@ enum class Stage : std::uint8_t {
   transmit,            ///< first bit on the link
   fabric,              ///< last bit at the receiving NIC
   parse,               ///< header parsed, CRC checked, table looked up
+  context,             ///< the window's context is on the NIC
   address_conversion,  ///< bound, bounds checked, page translated
   dma_write,           ///< the packet's last write has entered the posted channel
   count,               ///< counted by the counter unit
   completion_write,    ///< the completion word has entered the posted channel
   visible,             ///< the word is visible in memory (end of the latency)
 };
-BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read, transmit, fabric, parse,
+BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read, transmit, fabric, parse, context,
                     address_conversion, dma_write, count, completion_write, visible)
-inline constexpr std::size_t kStages = 14;
+inline constexpr std::size_t kStages = 15;
 using StageTimes = std::array<Time, kStages>;
 
 /// A packet's way through the switches. The link out of a NIC clears it.

@@ -18,7 +18,8 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
       payload_writer_("payload_writer", context, p.config, p.node, observers),
       counters_("counters", context, p.config, p.node, windows_, observers),
       completion_writer_("completion_writer", context, p.config, p.node, observers),
-      window_calls_("window_calls", context, p.config, p.node, windows_, payloads, observers),
+      contexts_("contexts", context, p.config, windows_),
+      window_calls_("window_calls", context, p.config, p.node, windows_, contexts_, payloads, observers),
       delivery_("delivery", context, p.config, p.node, p.boot_number, packets),
       command_("command", context, p.config, payloads, arm_),
       transmit_("transmit", context, {p.config, p.page, p.node, p.boot_number, p.timing_only}, packets, payloads, arm_,
@@ -46,7 +47,8 @@ void Rnic::bind_units() {
   // 2. Commands.
   command_.window_calls(window_calls_);
   command_.transmit(transmit_);
-  window_calls_.table(*table_);
+  contexts_.table(*table_);
+  contexts_.dma(dma_engine_);
   window_calls_.counters(counters_);
   window_calls_.delivery(delivery_);
   // 3. Receive path.
@@ -55,6 +57,7 @@ void Rnic::bind_units() {
   parser_.acknowledgements(transmit_);
   conversion_.lookup(*table_);
   conversion_.delivery(delivery_);
+  conversion_.contexts(contexts_);
   conversion_.writer(payload_writer_);
   payload_writer_.delivery(delivery_);
   payload_writer_.counter(counters_);

@@ -64,7 +64,7 @@ bool WindowStore::Impl::would_complete_at_once(const Window& window) const {
 }
 
 /// Completes, in epoch order, the retired buffers at the front for which nothing is left to wait.
-void WindowStore::Impl::complete_drained(Window& window, SlotId slot) {
+void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
   while (window.oldest != kNoBuffer) {
     const BufferId id = window.oldest;
     const Buffer& buffer = buffers[id];
@@ -102,7 +102,7 @@ void WindowStore::Impl::complete_drained(Window& window, SlotId slot) {
 }
 
 /// The mailbox is free for a new window from now on; the slot when the table has forgotten it.
-void WindowStore::Impl::expire(Window& window, SlotId slot) {
+void WindowStore::Impl::expire(Window& window, WindowId slot) {
   window.state = WindowState::expired;
   slot_of.erase(window.mailbox_key());
   closed.remember(window.mailbox_key());
@@ -111,7 +111,7 @@ void WindowStore::Impl::expire(Window& window, SlotId slot) {
 
 /// A message bound to the buffer has ended, whole or cut off, and nothing of it is on the way.
 void WindowStore::Impl::finish_message(Buffer& buffer) {
-  const SlotId slot = buffer.slot;
+  const WindowId slot = buffer.slot;
   Window& window = windows[slot];
   RVMA_ASSERT(buffer.generation == window.generation,
               "a slot is not used again while a message is bound to its window");
@@ -148,7 +148,7 @@ void WindowStore::Impl::tell_due(bool caller_takes_completions) {
 // ------------------------------------------------------------------------------------------------------------ binding
 
 /// Window of the message, or why there is none. The context must be the packet's own, whatever slot the table named.
-Outcome WindowStore::Impl::find_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const {
+Outcome WindowStore::Impl::find_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const {
   Outcome reason = Outcome::pending;
   if (lookup.hit && lookup.slot.index() < slots.made()) {
     const Window& window = windows[lookup.slot];
@@ -165,7 +165,7 @@ Outcome WindowStore::Impl::find_slot(const DataHeader& header, const LookupResul
   return Outcome::pending;
 }
 
-Outcome WindowStore::Impl::miss_reason(const DataHeader& header, const LookupResult& lookup) const {
+Outcome WindowStore::Impl::miss_reason(const DataHeader& header, const WindowLookup& lookup) const {
   const MailboxKey key{header.destination_pid, header.mailbox};
   if (closed.contains(key)) return Outcome::closed;
   if (lookup.sweeping) return Outcome::busy;
@@ -238,7 +238,7 @@ void WindowStore::Impl::reserve(Window& window, const Placing& placing, const Da
   if (window.is_catch_all()) ++stats.messages_caught;
 }
 
-BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const LookupResult& lookup) {
+BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const WindowLookup& lookup) {
   Impl& store = *impl_;
   BindAnswer answer;
   const auto refuse = [&answer](Outcome reason) {

@@ -556,7 +556,7 @@ rank 0
   post_buffer a as=last size=8
   wait last
 """
-        result = self.run_text(text, "--set", "nic.windows.on_chip=2", "--set", "nic.buffers.on_chip=2")
+        result = self.run_text(text, "--set", "nic.windows.on_chip=2", "--set", "nic.windows.spill=off", "--set", "nic.buffers.on_chip=2")
         statuses = [(op, status) for op, _, status, _ in self.call_rows(result)]
         self.assertEqual(statuses.count(("init_window", "ok")), 7)
         self.assertEqual(statuses.count(("init_window", "full")), 1)
