@@ -1,5 +1,6 @@
 #include "driver/driver.hpp"
 
+#include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <limits>
 #include <utility>
@@ -23,20 +24,32 @@ PhysicalAddress second(PhysicalAddress word) { return PhysicalAddress{word.value
 }  // namespace
 
 struct Driver::Impl {
-  /// What the driver keeps about a completion until its word is written or its owner gives it up: every posted buffer,
-  /// puts with a page list, and what failed before the NIC could write.
+  /// What the driver keeps about a completion until its word is written or its owner gives it up: every posted buffer
+  /// (as long as a rewind may bring it back), puts with a page list, and what failed before the NIC could write.
   struct Operation {
     PhysicalAddress completion;
-    Mailbox mailbox;  ///< posts
-    bool is_post = false;
-    PhysicalAddress answer;  ///< word of the post's own answer while that is awaited; else 0
-    bool failed = false;     ///< the word will never be written: waits end with `status`
+    bool is_post = false;  ///< stands in a bucket, with what follows
+    bool is_one_time = false;
+    bool is_reposted = false;  ///< its memory was posted again
+    Mailbox mailbox;
+    VirtualAddress head;
+    std::uint64_t ordinal = 0;  ///< among the buffers that the window has taken, once answered: also its epoch
+    PhysicalAddress answer;     ///< word of the post's own answer while that is awaited; else 0
+    bool failed = false;        ///< the word will never be written: waits end with `status`
     Status status = Status::ok;
     PhysicalAddress page_list;
     std::uint64_t page_list_bytes = 0;
     // The window's other posted buffers.
     std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
+  };
+  /// Buffers posted to one mailbox's window, in order.
+  struct Bucket {
+    std::uint32_t oldest = kNone;
+    std::uint32_t newest = kNone;
+    std::uint32_t first_open = kNone;  ///< the first that was not seen completed
+    std::uint64_t accepted = 0;        ///< buffers that the NIC has taken
+    std::uint64_t kept_from = 0;       ///< epochs before this one cannot come again: their buffers were given up
   };
   /// A call whose answer the NIC has not written, or the driver not seen, yet.
   struct Call {
@@ -95,27 +108,64 @@ struct Driver::Impl {
     Operation& operation = operations[number];
     RVMA_ASSERT(operation.answer.value() == 0, "a post was forgotten before it was answered");
     if (operation.page_list_bytes > 0) pinned.free(operation.page_list, operation.page_list_bytes);
-    if (operation.is_post) unlink(number);
+    if (operation.is_post) {
+      keep_from(operation, operation.ordinal + 1);
+      unlink(number);
+    }
     by_completion.erase(operation.completion.value());
     free_operations.push_back(number);
   }
+
+  // ---- posted buffers: those that have not completed, and those that a rewind may bring back
   void link(std::uint32_t number) {
     Operation& operation = operations[number];
-    const auto [place, is_first] = by_mailbox.emplace(operation.mailbox.value(), number);
-    if (is_first) return;
-    operation.next = place->second;
-    operations[operation.next].previous = number;
-    place->second = number;
+    Bucket& bucket = buckets[operation.mailbox.value()];
+    operation.previous = bucket.newest;
+    (bucket.newest == kNone ? bucket.oldest : operations[bucket.newest].next) = number;
+    bucket.newest = number;
+    if (bucket.first_open == kNone) bucket.first_open = number;
+    by_head.insert_or_assign(operation.head.value(), number);
   }
   void unlink(std::uint32_t number) {
-    const Operation& operation = operations[number];
-    if (operation.next != kNone) operations[operation.next].previous = operation.previous;
-    if (operation.previous != kNone) {
-      operations[operation.previous].next = operation.next;
-    } else if (operation.next != kNone) {
-      by_mailbox[operation.mailbox.value()] = operation.next;
-    } else {
-      by_mailbox.erase(operation.mailbox.value());
+    Operation& operation = operations[number];
+    const auto found = buckets.find(operation.mailbox.value());
+    Bucket& bucket = found->second;
+    (operation.next == kNone ? bucket.newest : operations[operation.next].previous) = operation.previous;
+    (operation.previous == kNone ? bucket.oldest : operations[operation.previous].next) = operation.next;
+    if (bucket.first_open == number) bucket.first_open = operation.next;
+    operation.is_post = false;
+    const auto head = by_head.find(operation.head.value());
+    if (head != by_head.end() && head->second == number) by_head.erase(head);
+    if (bucket.oldest == kNone && !open_windows.contains(operation.mailbox.value())) buckets.erase(found);
+  }
+  /// No epoch of the operation's window before `ordinal` may come again.
+  void keep_from(const Operation& operation, std::uint64_t ordinal) {
+    const auto found = buckets.find(operation.mailbox.value());
+    if (found != buckets.end()) found->second.kept_from = std::max(found->second.kept_from, ordinal);
+  }
+  /// The memory is posted again: what it held of an earlier epoch is given up.
+  void posted_again(VirtualAddress head) {
+    const auto found = by_head.find(head.value());
+    if (found == by_head.end()) return;
+    Operation& earlier = operations[found->second];
+    earlier.is_reposted = true;
+    if (earlier.answer.value() == 0) keep_from(earlier, earlier.ordinal + 1);
+  }
+  /// Forgets completed buffers that the NIC does not remember either.
+  void trim(Mailbox mailbox) {
+    const auto found = buckets.find(mailbox.value());
+    if (found == buckets.end()) return;
+    Bucket& bucket = found->second;
+    const auto is_answered = [this](std::uint32_t number) { return operations[number].answer.value() == 0; };
+    while (bucket.first_open != kNone && is_answered(bucket.first_open) &&
+           is_written(operations[bucket.first_open].completion)) {
+      bucket.first_open = operations[bucket.first_open].next;
+    }
+    const bool has_open = bucket.first_open != kNone && is_answered(bucket.first_open);
+    const std::uint64_t completed = has_open ? operations[bucket.first_open].ordinal : bucket.accepted;
+    while (bucket.oldest != bucket.first_open && operations[bucket.oldest].ordinal + history < completed) {
+      if (operations[bucket.oldest].next == kNone) return forget(bucket.oldest);  // the bucket may go with it
+      forget(bucket.oldest);
     }
   }
   /// The NIC will not write the completion: waits end with `status`.
@@ -193,7 +243,13 @@ struct Driver::Impl {
   void post_answered(std::uint32_t number, Status status) {
     Operation& operation = operations[number];
     operation.answer = PhysicalAddress{};
-    if (status == Status::ok) return;
+    if (status == Status::ok) {
+      if (!operation.is_post) return;
+      operation.ordinal = buckets.at(operation.mailbox.value()).accepted++;
+      if (operation.is_reposted) keep_from(operation, operation.ordinal + 1);
+      return;
+    }
+    if (operation.is_post) unlink(number);
     operation.failed = true;
     operation.status = status;
   }
@@ -248,9 +304,12 @@ struct Driver::Impl {
     // 2. The buffer is the window's from now on.
     set_pages(descriptor);
     descriptor.response = new_word();
+    posted_again(descriptor.local);
     Operation& operation = remember(completion.address);
     operation.mailbox = descriptor.mailbox;
+    operation.head = descriptor.local;
     operation.is_post = true;
+    operation.is_one_time = descriptor.opcode == Opcode::post_one_time_buffer;
     operation.answer = descriptor.response;
     operation.page_list = descriptor.page_list;
     operation.page_list_bytes = page_list_bytes(descriptor);
@@ -280,14 +339,35 @@ struct Driver::Impl {
 
   /// The window's buffers that have not completed have been given back.
   void return_buffers(Mailbox mailbox) {
-    const auto found = by_mailbox.find(mailbox.value());
-    if (found == by_mailbox.end()) return;
-    for (std::uint32_t number = found->second; number != kNone; number = operations[number].next) {
+    open_windows.erase(mailbox.value());
+    for (auto found = buckets.find(mailbox.value()); found != buckets.end() && found->second.oldest != kNone;
+         found = buckets.find(mailbox.value())) {
+      const std::uint32_t number = found->second.oldest;
       Operation& operation = operations[number];
-      if (operation.failed || is_written(operation.completion)) continue;
+      if (is_written(operation.completion)) {
+        forget(number);
+        continue;
+      }
+      unlink(number);
       operation.failed = true;
       operation.status = Status::closed;
     }
+    buckets.erase(mailbox.value());
+  }
+  /// A window was opened: what the mailbox's earlier one has completed, or is about to, is none of its.
+  void opened(Mailbox mailbox) {
+    for (auto found = buckets.find(mailbox.value()); found != buckets.end() && found->second.oldest != kNone;
+         found = buckets.find(mailbox.value())) {
+      unlink(found->second.oldest);
+    }
+    buckets.erase(mailbox.value());
+    open_windows[mailbox.value()] = ++openings;
+  }
+
+  /// Words that were written are zero again.
+  void rewound(Mailbox mailbox) {
+    const auto found = buckets.find(mailbox.value());
+    if (found != buckets.end()) found->second.first_open = found->second.oldest;
   }
 
   void arm_interrupt(PhysicalAddress word) {
@@ -323,13 +403,18 @@ struct Driver::Impl {
     completed(word);
     return answer;
   }
-  /// The word is written: its buffer has left its window, its page list is free.
+  /// The word is written: its buffer has left its window. Its page list is free once no rewind can bring it back.
   void completed(PhysicalAddress word) {
     const std::uint32_t number = find(word);
     if (number == kNone) return;
     // A completion is visible after the answer of its post, which may not have been looked at.
     if (operations[number].answer.value() != 0) notice_answers();
-    if (operations[number].answer.value() == 0) forget(number);
+    const Operation& operation = operations[number];
+    if (operation.is_post && !operation.is_one_time) {
+      trim(operation.mailbox);
+    } else if (operation.answer.value() == 0) {
+      forget(number);
+    }
   }
 
   RankId rank;
@@ -343,7 +428,8 @@ struct Driver::Impl {
   std::vector<Operation> operations;
   std::vector<std::uint32_t> free_operations;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_completion;
-  boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_mailbox;    ///< first posted buffer of the window
+  boost::unordered_flat_map<std::uint64_t, Bucket> buckets;              ///< by mailbox
+  boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_head;       ///< the last post of a buffer that is kept
   boost::unordered_flat_map<std::uint64_t, std::uint64_t> open_windows;  ///< mailbox: which opening has it
   std::uint64_t openings = 0;
   RingQueue<Call, 4> calls;  ///< unanswered, oldest first
@@ -394,8 +480,8 @@ Status Driver::init_window(Mailbox mailbox, std::uint64_t threshold, ThresholdTy
   descriptor.window_flags = flags;
   const Status status = impl_->call(descriptor).status;
   if (status != Status::ok) return status;
-  window.opening = ++impl_->openings;
-  impl_->open_windows[mailbox.value()] = window.opening;
+  impl_->opened(mailbox);
+  window.opening = impl_->openings;
   return status;
 }
 
@@ -479,8 +565,15 @@ Status Driver::get_buf_ptrs(Window window, std::uint64_t n, std::vector<Complete
 Status Driver::rewind(Window window, std::uint64_t n, std::uint64_t& epoch) {
   Descriptor descriptor = window_call(Opcode::rewind, window.mailbox);
   descriptor.threshold = n;
+  // Which posts the NIC has taken decides which epochs they are.
+  if (impl_->status_of(window) == Status::ok) impl_->wait_for_answers();
+  if (const auto found = impl_->buckets.find(window.mailbox.value()); found != impl_->buckets.end()) {
+    descriptor.length = found->second.kept_from;
+  }
   const Impl::Answer answer = impl_->call_on(window, descriptor);
-  if (answer.status == Status::ok) epoch = answer.value;
+  if (answer.status != Status::ok) return answer.status;
+  epoch = answer.value;
+  impl_->rewound(window.mailbox);
   return answer.status;
 }
 
@@ -488,7 +581,6 @@ Status Driver::close_window(Window window) {
   const Status status = impl_->call_on(window, window_call(Opcode::close_window, window.mailbox)).status;
   if (status != Status::ok) return status;
   impl_->return_buffers(window.mailbox);
-  impl_->open_windows.erase(window.mailbox.value());
   return status;
 }
 

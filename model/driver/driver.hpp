@@ -94,6 +94,9 @@ class Driver {
   Status inc_epoch(Window window);
   Status get_epoch(Window window, std::uint64_t& completed);
   Status get_buf_ptrs(Window window, std::uint64_t n, std::vector<CompletedBufferInfo>& buffers);
+  /// The last `n` completed buffers, and all that had messages, are filled anew: their words are 0, a wait on them
+  /// waits anew, `epoch` is that of the first. `history` if a buffer is not remembered, was posted again (the same
+  /// address), or its completion was freed or used for something else since.
   Status rewind(Window window, std::uint64_t n, std::uint64_t& epoch);
   Status close_window(Window window);
   /// What the driver itself knows of a handle: ok (the NIC decides), closed or no_window. Takes no time.

@@ -39,7 +39,8 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
       observers_(observers),
       page_shift_(log2_of(page.count())),
       latency_(config.receive.conversion_latency),
-      cache_(config.page_cache.on_chip),
+      cache_(config.page_cache.on_chip,
+             make_replacement(config.page_cache.policy, Random(this->context().seed(), path() + ".page_cache"))),
       line_buffers_(kLineBytes),
       fetches_(config.receive.page_misses),
       decision_(*this, "decision", [this] { run(); }) {
@@ -204,7 +205,31 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
     drop(*packet, message, at);
     return;
   }
+  if (bound.has_record) place_record(*packet, message, bound, cycle);
   place(std::move(packet), message, bound.place, cycle);
+}
+
+/// The record goes the way of a packet: translated, written and counted with its message.
+void AddressConversion::place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound,
+                                     Cycles cycle) {
+  const DataHeader& header = packet.data;
+  Translation record;
+  PlacedPacket& placed = record.placed;
+  placed.message = message;
+  placed.buffer = bound.place.buffer;
+  placed.binding = bound.place.binding;
+  placed.has_binding = true;
+  placed.is_record = true;
+  placed.payload_length = kRecordBytes;
+  placed.payload = line_buffers_.acquire();
+  placed.left = packet.left;
+  placed.buffer_offset = bound.message_offset - kRecordBytes;
+  const std::uint64_t rank = std::uint64_t{message.source.value()} * ranks_per_node_ + header.source_pid.value();
+  const std::uint64_t words[] = {rank, header.mailbox.value(), header.message_length, header.message.value()};
+  for (std::uint32_t i = 0; i < kRecordBytes; ++i) {
+    placed.payload->data()[i] = static_cast<std::uint8_t>(words[i / 8] >> (8 * (i % 8)));
+  }
+  convert(std::move(record), cycle);
 }
 
 void AddressConversion::cut_off(const MessageRef& message, std::uint32_t binding, Time at) {
@@ -279,13 +304,19 @@ void AddressConversion::place(PacketPtr packet, const MessageRef& message, const
   placed.left = packet->left;
   placed.buffer_offset = place.offset;
   placed.wire_bytes = packet->wire_bytes;
+  convert(std::move(translation), cycle);
+}
 
+void AddressConversion::convert(Translation translation, Cycles cycle) {
+  const BufferDescriptor& buffer = windows_.buffer(translation.placed.buffer);
+  const std::uint64_t offset = translation.placed.buffer_offset;
+  const std::uint32_t bytes = translation.placed.payload_length;
   const std::uint64_t page_bytes = std::uint64_t{1} << page_shift_;
   const std::uint64_t head_offset = buffer.head.value() & (page_bytes - 1);
   if (buffer.single_page) {
     // 5. The descriptor holds the translation itself.
     if (bytes > 0) {
-      translation.to.add(PhysicalAddress{buffer.page_list.value() + head_offset + place.offset}, bytes);
+      translation.to.add(PhysicalAddress{buffer.page_list.value() + head_offset + offset}, bytes);
     }
     hand_on(std::move(translation), cycle);
     return;
@@ -294,7 +325,7 @@ void AddressConversion::place(PacketPtr packet, const MessageRef& message, const
   translation.posting = buffer.posting;
   translation.page_list = buffer.page_list;
   translation.pages = (head_offset + buffer.size + page_bytes - 1) >> page_shift_;
-  translation.position = head_offset + place.offset;
+  translation.position = head_offset + offset;
   translation.remaining = bytes;
   PageCache::Key missing;
   if (translate(translation, missing)) {

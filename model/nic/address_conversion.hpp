@@ -66,6 +66,9 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   AddressConversion(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, Bytes page,
                     NodeId node, WindowStore& windows, const ObserverList& observers);
 
+  /// Set-up: rank = node x `ranks_per_node` + pid, for the records of catch-all windows.
+  void number_ranks(std::uint32_t ranks_per_node) { ranks_per_node_ = ranks_per_node; }
+
   /// Decides at cycle `ready`, or when the decision before and back-pressure allow.
   void convert(PacketPtr packet, Cycles ready) override;
   void cut_off(const MessageRef& message, std::uint32_t binding, Time at) override;
@@ -115,6 +118,7 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   void decide(PacketPtr packet, Cycles cycle);
   void bind(PacketPtr packet, const MessageRef& message, const LookupResult& answer, Cycles cycle);
   void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
+  void place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);
   /// The packet has been disposed of without a trace in memory: its number is acknowledged, its buffer space returned.
   void drop(const Packet& packet, const MessageRef& message, Time at);
@@ -124,6 +128,8 @@ class AddressConversion : public Component, public AddressConversionIf, public C
 
   /// Goes on as far as the page cache allows; true: all of the packet is translated, else `missing` is what it lacks.
   bool translate(Translation& translation, PageCache::Key& missing);
+  /// Finds memory for the translation's bytes and hands it on, at once or when the page list has been fetched.
+  void convert(Translation translation, Cycles cycle);
   void hand_on(Translation translation, Cycles cycle);
   /// Lets a waiting packet wait for `missing`: with others, with a fetch of its own, or for a free fetch.
   void wait_for(Index waiting, const PageCache::Key& missing);
@@ -136,6 +142,7 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   const ObserverList& observers_;
   unsigned page_shift_;
   Cycles latency_;
+  std::uint32_t ranks_per_node_ = 1;
 
   FifoRing<Arrival> queue_;
   Cycles next_decision_;
@@ -145,7 +152,7 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   Time stalled_since_;
 
   PageCache cache_;
-  PayloadPool line_buffers_;
+  PayloadPool line_buffers_;  ///< lines of page lists, and records
   std::vector<Fetch> fetches_;
   std::vector<Index> free_fetches_;
   std::vector<Translation> waiting_;

@@ -39,10 +39,18 @@ struct Binding {
   BufferId buffer;
   std::uint64_t message_offset = 0;  ///< of the message's first byte within the buffer
   std::uint64_t counted = 0;         ///< bytes
-  std::uint32_t on_the_way = 0;      ///< packets placed and not counted yet
+  std::uint32_t record_bytes = 0;    ///< of a record that is placed and counted with it
+  std::uint32_t on_the_way = 0;      ///< packets (and record) placed and not counted yet
   bool cut_off = false;              ///< nothing of it counts any more; freed when nothing is on the way
   PacketBitmap placed;
 
+  /// Bytes that it counts until it ends.
+  std::uint64_t total_length() const { return message_length + record_bytes; }
+  /// A record of so many bytes (0: none) is on its way, too.
+  void add_record(std::uint32_t bytes) {
+    record_bytes = bytes;
+    if (bytes > 0) ++on_the_way;
+  }
   bool agrees_with(NodeId from, const DataHeader& header) const;
 };
 
@@ -52,6 +60,8 @@ class BindingStore {
 
   bool available() const { return in_use() < capacity_; }
   std::uint32_t in_use() const { return static_cast<std::uint32_t>(entries_.size() - free_.size()); }
+  /// Entries that were ever in use are below this.
+  std::uint32_t made() const { return static_cast<std::uint32_t>(entries_.size()); }
   bool contains(std::uint32_t entry) const { return entry < entries_.size() && entries_[entry].in_use; }
 
   /// Takes an entry (legal while available()) and marks the first packet as placed.

@@ -6,6 +6,7 @@
 
 #include "base/config.hpp"
 #include "nic/congestion.hpp"
+#include "nic/replacement.hpp"
 
 namespace rvma {
 
@@ -28,6 +29,15 @@ struct OnChipConfig {
   explicit OnChipConfig(std::uint32_t entries, std::string_view description, std::uint32_t most = 1U << 24U)
       : on_chip(entries, {1, most}, description) {}
   BOOST_DESCRIBE_CLASS(OnChipConfig, (), (on_chip), (), ())
+};
+
+/// A cache on the NIC of things that are too many to be held there at once.
+struct CacheConfig {
+  Key<std::uint32_t> on_chip;
+  Key<ReplacementName> policy{ReplacementName{}, "which entry makes room for another"};
+  CacheConfig(std::uint32_t entries, std::string_view description, std::uint32_t most = 1U << 24U)
+      : on_chip(entries, {1, most}, description) {}
+  BOOST_DESCRIBE_CLASS(CacheConfig, (), (on_chip, policy), (), ())
 };
 
 struct CommandConfig {
@@ -139,7 +149,7 @@ struct NicConfig {
   OnChipConfig buffers{8192, "posted buffers on the NIC, all windows together"};
   CounterConfig counters;
   OnChipConfig binding{4096, "messages of more than one packet bound at a time"};
-  OnChipConfig page_cache{8192, "page translations on the NIC, fetched eight at a time"};
+  CacheConfig page_cache{8192, "page translations on the NIC, fetched eight at a time"};
   CommandConfig command;
   TransmitConfig transmit;
   ReceiveConfig receive;

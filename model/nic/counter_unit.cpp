@@ -86,8 +86,9 @@ void CounterUnit::end_message(PlacedPacket& packet, Cycles cycle) {
     flush_wanted_ = false;
     hand_over({}, cycle);
   }
-  // 2. Count; the message is whole, unless it was cut off meanwhile.
+  // 2. Count; the message is whole, unless it was cut off meanwhile. One of a single packet learns it only here.
   if (!windows_.count(packet)) {
+    if (!packet.has_binding) delivery->refuse(packet.message, Outcome::stale, at);
     hand_over({}, cycle);
     return;
   }

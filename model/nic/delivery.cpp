@@ -118,6 +118,14 @@ void ReceiveContext::end(MessageId message, Time at) {
   outcomes_end_ = serial_later(outcomes_end_, message.value() + 1);
 }
 
+void ReceiveContext::withdraw(MessageId message, bool told, Time at) {
+  Message* entry = find(message);
+  if (entry == nullptr || entry->state != MessageState::bound) return;
+  --bound_;
+  entry->state = MessageState::unseen;
+  refuse(message, Outcome::stale, told, at);
+}
+
 void ReceiveContext::take_abandoned(std::vector<Bound>& abandoned) {
   abandoned.insert(abandoned.end(), abandoned_.begin(), abandoned_.end());
   abandoned_.clear();
@@ -127,10 +135,8 @@ void ReceiveContext::cut_off_all(std::vector<Bound>& bound, Time at) {
   for (std::uint32_t id = messages_.base(); bound_ > 0 && id != messages_.end(); ++id) {
     Message& entry = messages_[id];
     if (entry.state != MessageState::bound) continue;
-    --bound_;
     bound.push_back({MessageId{id}, entry.binding});
-    entry.state = MessageState::unseen;
-    refuse(MessageId{id}, Outcome::stale, true, at);
+    withdraw(MessageId{id}, true, at);
   }
 }
 

@@ -84,6 +84,8 @@ class ReceiveContext {
   /// `told`: the sender gets to know the reason.
   void refuse(MessageId message, Outcome reason, bool told, Time at);
   void end(MessageId message, Time at);
+  /// A bound message is refused `stale` after all.
+  void withdraw(MessageId message, bool told, Time at);
   void dispose(std::uint32_t sequence, Time at);
 
   struct Bound {

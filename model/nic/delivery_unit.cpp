@@ -219,6 +219,15 @@ void DeliveryUnit::end(const MessageRef& message, Time at) {
   want_acknowledgement(*source, at + reliability_.ack_delay);
 }
 
+void DeliveryUnit::withdraw(NodeId node, MessageId message, Time at) {
+  Source* source = find(node);
+  if (source == nullptr) return;
+  ++stats_.cut_off;
+  source->context.withdraw(message, nack_, at);
+  unwatch_if_idle(*source);
+  if (nack_) want_acknowledgement(*source, at + reliability_.ack_delay);
+}
+
 void DeliveryUnit::want_acknowledgement(Source& source, Time at) {
   if (at >= source.due) return;
   source.due = at;

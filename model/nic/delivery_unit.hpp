@@ -53,6 +53,7 @@ class DeliveryUnit : public Component, public DeliveryIf {
   void refuse(const MessageRef& message, Outcome reason, Time at) override;
   void dispose(const MessageRef& message, std::uint32_t sequence, Time at) override;
   void end(const MessageRef& message, Time at) override;
+  void withdraw(NodeId source, MessageId message, Time at) override;
 
   const DeliveryStats& stats() const { return stats_; }
   std::size_t contexts() const { return sources_.size(); }

@@ -18,6 +18,7 @@ class IndexAllocator {
 
   bool available() const { return in_use() < capacity_; }
   std::uint32_t in_use() const { return made() - free_; }
+  std::uint32_t available_count() const { return capacity_ - in_use(); }
   /// Numbers ever handed out are below this.
   std::uint32_t made() const { return static_cast<std::uint32_t>(next_.size()); }
 

@@ -126,6 +126,9 @@ class DeliveryIf : public virtual sc_core::sc_interface {
   virtual void dispose(const MessageRef& message, std::uint32_t sequence, Time at) = 0;
   /// The bound (or single-packet) message has been counted whole: its outcome is `ok`.
   virtual void end(const MessageRef& message, Time at) = 0;
+  /// The bound message of the source's latest context was cut off by a call: it ends `stale`, as its packets to come
+  /// do.
+  virtual void withdraw(NodeId source, MessageId message, Time at) = 0;
 };
 
 /// Where bound messages are cut off (address conversion: the one deciding place).
@@ -205,6 +208,7 @@ struct PlacedPacket {
   BufferId buffer;
   std::uint32_t binding = 0;
   bool has_binding = false;  ///< false: single-packet message
+  bool is_record = false;    ///< the record of a message in a catch-all window: nothing to acknowledge, no credit
   std::uint32_t payload_length = 0;
   PayloadRef payload;
   StageTimes left{};
@@ -222,6 +226,12 @@ class CounterIf : public virtual sc_core::sc_interface {
  public:
   /// Counts a packet whose write entered the posted channel at `at`.
   virtual void count(PlacedPacket packet, Time at) = 0;
+};
+
+/// A buffer that a rewind has brought back to its window's bucket, under a number that may be new.
+struct RewoundBuffer {
+  BufferId buffer;
+  PhysicalAddress word;  ///< its completion pointer
 };
 
 /// One finished epoch, to be told to the host.

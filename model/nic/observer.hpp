@@ -28,11 +28,15 @@ class NicObserver {
   /// Dropped or ignored before any counter; `why` is a literal ("crc", "duplicate", "stale", "closed", "mismatch").
   virtual void packet_ignored(NodeId /*node*/, const Packet& /*packet*/, const char* /*why*/, Time /*at*/) {}
   virtual void message_refused(NodeId /*node*/, const MessageRef& /*message*/, Outcome /*reason*/, Time /*at*/) {}
-  /// The message is bound: its bytes belong at `buffer_offset`.. of buffer `buffer`, epoch `epoch` of the window.
+  /// The message is bound (in a catch-all window behind a record of kRecordBytes): its bytes belong at
+  /// `buffer_offset`.. of buffer `buffer`, epoch `epoch` of the window.
   virtual void message_bound(NodeId /*node*/, const MessageRef& /*message*/, SlotId /*slot*/, BufferId /*buffer*/,
                              Epoch /*epoch*/, std::uint64_t /*buffer_offset*/, std::uint64_t /*length*/, Time /*at*/) {}
   /// The packet's payload has entered the posted channel (order of calls = order of writes).
   virtual void packet_placed(NodeId /*node*/, const PlacedPacket& /*packet*/, std::uint64_t /*buffer_offset*/,
+                             Time /*at*/) {}
+  /// The record of a message in a catch-all window has entered the posted channel, at `buffer_offset`.
+  virtual void record_placed(NodeId /*node*/, const PlacedPacket& /*packet*/, std::uint64_t /*buffer_offset*/,
                              Time /*at*/) {}
   /// All bytes (or the op) of the message have been counted into `buffer`.
   virtual void message_counted(NodeId /*node*/, const MessageRef& /*message*/, BufferId /*buffer*/, Time /*at*/) {}
@@ -49,6 +53,13 @@ class NicObserver {
                              const Descriptor& /*call*/, Time /*at*/) {}
   virtual void epoch_retired(NodeId /*node*/, SlotId /*slot*/, BufferId /*buffer*/, Epoch /*epoch*/, bool /*by_call*/,
                              Time /*at*/) {}
+  /// A rewind has taken effect: every message that is bound to the window and not counted is cut off (without a call of
+  /// message_cut_off()), and none will be bound until window_rewound(). Completions decided before are still written.
+  virtual void window_rewinding(NodeId /*node*/, SlotId /*slot*/, Time /*at*/) {}
+  /// The rewind is over: `buffers` stand at the front of the bucket, in order, as if just posted; the first has epoch
+  /// `epoch`. Their words are zero, and what was on its way to them is visible.
+  virtual void window_rewound(NodeId /*node*/, SlotId /*slot*/, Epoch /*epoch*/,
+                              const std::vector<RewoundBuffer>& /*buffers*/, Time /*at*/) {}
   /// The node has lost power: its NIC knows nothing any more, its memory stays. It comes back, if it does, as a newer
   /// incarnation.
   virtual void node_crashed(NodeId /*node*/, Time /*at*/) {}

@@ -30,7 +30,7 @@ void PayloadWriter::place(PlacedPacket packet, const SegmentList& to, Cycles at)
   const Time free_time = clock().time_of(free_at_);
   if (start > at) stats_.wait_ns += start_time - clock().time_of(at);
   stats_.write.occupy(free_time - start_time, 8ULL * bytes);
-  ++stats_.packets;
+  ++(packet.is_record ? stats_.records : stats_.packets);
   stats_.bytes += bytes;
 
   // 2. Without payload there is nothing to write: done in its cycle.
@@ -73,6 +73,12 @@ void PayloadWriter::finish() {
     PlacedPacket packet = pending_.pop().packet;
     ++first_tag_;
     packet.left[static_cast<std::size_t>(Stage::dma_write)] = at;
+    if (packet.is_record) {
+      packet.payload.reset();
+      observers_.tell([&](NicObserver& observer) { observer.record_placed(node_, packet, packet.buffer_offset, at); });
+      counter->count(std::move(packet), at);
+      continue;
+    }
     // 4. The packet has left the input buffer; its number is acknowledged; its bytes count.
     if (credit.size() > 0) credit->return_credit(packet.wire_bytes, at);
     delivery->dispose(packet.message, packet.sequence, at);

@@ -18,13 +18,14 @@ namespace rvma {
 struct PayloadWriterStats {
   Counter packets{"packets", "packets placed"};
   Counter empty_packets{"packets", "of these, packets without payload"};
-  Counter bytes{"bytes", "payload written"};
+  Counter records{"records", "records of messages in catch-all windows"};
+  Counter bytes{"bytes", "payload and records written"};
   TimeSum wait_ns{"time that packets waited for the datapath behind the packet before"};
   TimeSum channel_ns{"time from the start of a packet's write to its entry into the posted channel, each on its own"};
   Peak pending{"packets", "packets whose write had been asked for and had not entered the posted channel"};
   Utilisation write{WorkKind::bits, "payload from the input buffer to the DMA engine"};
-  BOOST_DESCRIBE_CLASS(PayloadWriterStats, (), (packets, empty_packets, bytes, wait_ns, channel_ns, pending, write), (),
-                       ())
+  BOOST_DESCRIBE_CLASS(PayloadWriterStats, (),
+                       (packets, empty_packets, records, bytes, wait_ns, channel_ns, pending, write), (), ())
 };
 
 /// Payload passes at nic.datapath bytes a cycle, a packet without any takes one cycle. A packet is done once its last

@@ -29,6 +29,7 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
       dma_engine_("dma_engine", context, p.config) {
   RVMA_ASSERT(p.boot_number > 0, "incarnation 0 means `not heard yet`");
   bind_units();
+  conversion_.number_ranks(p.ranks_per_node);
   mmio.register_b_transport(this, &Rnic::b_transport);
   mmio.register_nb_transport_fw(this, &Rnic::nb_transport_fw);
 }
@@ -47,6 +48,7 @@ void Rnic::bind_units() {
   command_.transmit(transmit_);
   window_calls_.table(*table_);
   window_calls_.counters(counters_);
+  window_calls_.delivery(delivery_);
   // 3. Receive path.
   parser_.lookup(*table_);
   parser_.conversion(conversion_);

@@ -46,6 +46,7 @@ class Rnic : public Component {
     NodeId node;
     std::uint32_t boot_number = 1;                        ///< incarnation, > 0
     bool timing_only = false;                             ///< payload bytes are not carried
+    std::uint32_t ranks_per_node = 1;                     ///< rank = node x ranks_per_node + pid, for records
     TableUnitFactory make_table = &ModelTableUnit::make;  ///< the translation table: C++ or Verilog
   };
   /// Everything that is referred to outlives the RNIC.

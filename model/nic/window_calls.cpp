@@ -12,6 +12,11 @@ namespace {
 
 constexpr std::uint32_t kListWordBytes = 8;
 constexpr std::uint32_t kWordsPerEntry = 3;
+constexpr std::uint32_t kCompletionWordBytes = 16;
+
+// Tags of writes: lists need none, zeroed words name their rewind.
+constexpr std::uint64_t kListTag = 0;
+constexpr std::uint64_t rewind_tag(std::size_t index) { return index + 1; }
 
 /// Byte `position` of the list (head, length, epoch) x n as it stands in memory.
 std::uint8_t list_byte(const std::vector<WindowStore::CompletedBuffer>& list, std::uint64_t position) {
@@ -29,12 +34,14 @@ WindowCalls::WindowCalls(const sc_core::sc_module_name& name, SimContext& contex
       table("table"),
       counters("counters"),
       dma("dma"),
+      delivery("delivery"),
       node_(node),
       windows_(windows),
       payloads_(payloads),
       observers_(observers),
       execute_(*this, "execute", [this] { run(); }),
-      answer_(*this, "answer", [this] { tell_delayed(); }) {
+      answer_(*this, "answer", [this] { tell_delayed(); }),
+      rewound_(*this, "rewound", [this] { finish_rewinds(); }) {
   context.stats().add(path(), stats_);
   context.stats().add(path(), windows.stats());
   windows_.on_expired([this] { reap(); });
@@ -65,7 +72,6 @@ void WindowCalls::perform(const Descriptor& call, Pid pid, const Done& done) {
     case Opcode::post_one_time_buffer:
       open(call, pid, done);
       return;
-    case Opcode::rewind:
     case Opcode::get:
       answer(done, {Status::unsupported, 0});
       return;
@@ -94,6 +100,9 @@ void WindowCalls::perform(const Descriptor& call, Pid pid, const Done& done) {
       return;
     case Opcode::get_buf_ptrs:
       answer(done, get_buf_ptrs(window.slot, call));
+      return;
+    case Opcode::rewind:
+      rewind(window.slot, call, done);
       return;
     case Opcode::close_window:
       close(window.slot, call, pid, done);
@@ -184,11 +193,75 @@ void WindowCalls::write_list(PhysicalAddress to, const std::vector<WindowStore::
   for (std::uint64_t sent = 0; sent < total;) {
     const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(total - sent, payloads_.buffer_bytes()));
     DmaWrite write;
-    write.payload = payloads_.acquire();
+    write.payload = payloads_.acquire(bytes);
     for (std::uint32_t i = 0; i < bytes; ++i) write.payload->data()[i] = list_byte(list, sent + i);
     write.to.add(PhysicalAddress{to.value() + sent}, bytes);
     dma->write(std::move(write), *this, now());
     sent += bytes;
+  }
+}
+
+void WindowCalls::rewind(SlotId slot, const Descriptor& call, const Done& done) {
+  // 1. A place for what has to be known until the answer.
+  std::size_t index = 0;
+  while (index < rewinds_.size() && !rewinds_[index].over) ++index;
+  // 2. It takes effect here, between two packets.
+  const WindowStore::RewindAnswer begun =
+      windows_.begin_rewind(slot, call.threshold, Epoch{call.length}, [this, index] { rewind_drained(index); });
+  if (begun.status != Status::ok) {
+    answer(done, {begun.status, 0});
+    return;
+  }
+  if (index == rewinds_.size()) rewinds_.emplace_back();
+  Rewind& started = rewinds_[index];
+  started = Rewind{};
+  started.slot = slot;
+  started.words = std::max<std::uint64_t>(call.threshold, 1);
+  started.done = done;
+  // 3. Whoever knows of the messages that are cut off.
+  observers_.tell([&](NicObserver& observer) { observer.window_rewinding(node_, slot, now()); });
+  for (const WindowStore::CutMessage& message : begun.cut_off) {
+    delivery->withdraw(message.source, message.message, now());
+  }
+  if (begun.drained) rewind_drained(index);
+}
+
+/// All payload for the buffers is in the posted channel: zeros go behind it, and behind the completion words.
+void WindowCalls::rewind_drained(std::size_t index) {
+  Rewind& drained = rewinds_[index];
+  drained.draining = false;
+  std::vector<RewoundBuffer> buffers;
+  windows_.rewound_buffers(drained.slot, buffers);
+  drained.words = std::min<std::uint64_t>(drained.words, buffers.size());
+  drained.pending = drained.words;
+  const Time behind = counters->flush_completions(now());
+  drained.visible = std::max(behind, now());
+  for (std::uint64_t i = 0; i < drained.words; ++i) {
+    DmaWrite zero;
+    zero.to.add(buffers[i].word, kCompletionWordBytes);
+    zero.is_word = true;
+    zero.tag = rewind_tag(index);
+    dma->write(std::move(zero), *this, behind);
+  }
+  if (drained.words == 0) rewound_.at(drained.visible);
+}
+
+void WindowCalls::finish_rewinds() {
+  for (std::size_t i = 0; i < rewinds_.size(); ++i) {
+    Rewind& rewind = rewinds_[i];
+    if (rewind.over || rewind.draining || rewind.pending > 0) continue;
+    if (rewind.visible > now()) {
+      rewound_.at(rewind.visible);
+      continue;
+    }
+    rewind.over = true;
+    const SlotId slot = rewind.slot;
+    const Done done = std::exchange(rewind.done, nullptr);
+    std::vector<RewoundBuffer> buffers;
+    windows_.rewound_buffers(slot, buffers);
+    const Epoch epoch = windows_.finish_rewind(slot);
+    observers_.tell([&](NicObserver& observer) { observer.window_rewound(node_, slot, epoch, buffers, now()); });
+    answer(done, {Status::ok, epoch.value()});
   }
 }
 
@@ -249,7 +322,13 @@ void WindowCalls::tell_delayed() {
   if (!delayed_.empty()) answer_.at(delayed_.front().at);
 }
 
-void WindowCalls::dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) {}
+void WindowCalls::dma_written(std::uint64_t tag, Time entered, Time visible) {
+  if (tag == kListTag) return;
+  Rewind& rewind = rewinds_[tag - rewind_tag(0)];
+  rewind.visible = std::max(rewind.visible, visible.is_never() ? entered : visible);
+  if (--rewind.pending == 0) rewound_.at(std::max(rewind.visible, now()));
+}
+
 void WindowCalls::dma_read_done(std::uint64_t /*tag*/) { RVMA_ASSERT(false, "the window calls read nothing"); }
 
 }  // namespace rvma

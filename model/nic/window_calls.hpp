@@ -28,17 +28,24 @@ struct WindowCallsStats {
 /// Statuses by call (`no_window`: the mailbox has no window; `closed`: it had one that is closing or was closed
 /// lately):
 ///
-///     init_window           ok exists full bad_argument unsupported (catch-all)
-///     post_one_time_buffer  ok exists full bad_argument unsupported
+///     init_window           ok exists full bad_argument
+///     post_one_time_buffer  ok exists full bad_argument
 ///     post_buffer           ok full bad_argument no_window closed
 ///     inc_epoch             ok no_buffer no_window closed
 ///     get_epoch             ok no_window closed; value: completed epochs
 ///     get_buf_ptrs          ok history no_window closed; value: entries written
 ///     close_window          ok no_window closed; answered when its bound messages have ended
-///     rewind, get           unsupported
+///     rewind                ok history full no_window closed; value: epoch of the front buffer after it; answered when
+///                           what was on its way to the buffers is visible and their words are zero again
+///     get                   unsupported
 ///
 /// get_buf_ptrs writes its list to the descriptor's `completion`, physically contiguous: for each epoch, newest first,
 /// three 8-byte little-endian words (head, length, epoch); in the posted channel before the call is answered.
+///
+/// rewind takes `threshold` as n and `length` as the oldest epoch that may come again (the driver knows which buffers
+/// were posted anew). It zeroes the words of the n buffers by strictly ordered writes behind all that was written
+/// before, and waits for their visibility. With n = 0 one word that is zero anyway is written, to know the rest
+/// visible.
 ///
 /// inc_epoch and close_window are answered no earlier than the completion words that they (and what came before) made
 /// due start on their way, so a host that has the answer finds the words written.
@@ -51,6 +58,7 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   sc_core::sc_port<TableCommandIf> table;
   sc_core::sc_port<CompletionFlushIf> counters;
   sc_core::sc_port<DmaIf> dma;
+  sc_core::sc_port<DeliveryIf> delivery;
 
   /// `windows`, `payloads` and `observers` outlive the unit. Takes the store's on_expired() for itself.
   WindowCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
@@ -58,7 +66,7 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
 
   void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) override;
 
-  /// Nothing to do: answers stand behind the list in the posted channel.
+  /// A zeroed word of a rewind; for lists there is nothing to do, answers stand behind them in the posted channel.
   void dma_written(std::uint64_t tag, Time entered, Time visible) override;
   /// Never called: the unit reads nothing.
   void dma_read_done(std::uint64_t tag) override;
@@ -79,6 +87,17 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
     Done done;
   };
 
+  /// A rewind from its decision to its answer.
+  struct Rewind {
+    SlotId slot;
+    std::uint64_t words = 0;    ///< to be zeroed
+    std::uint64_t pending = 0;  ///< of them, not in the posted channel
+    Time visible;               ///< of those that are
+    bool draining = true;       ///< something is on its way to the buffers
+    bool over = false;
+    Done done;
+  };
+
   void run();
   void tell_delayed();
   void perform(const Descriptor& call, Pid pid, const Done& done);
@@ -89,6 +108,9 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   void inc_epoch(SlotId slot, const Done& done);
   CallAnswer get_buf_ptrs(SlotId slot, const Descriptor& call);
   void close(SlotId slot, const Descriptor& call, Pid pid, const Done& done);
+  void rewind(SlotId slot, const Descriptor& call, const Done& done);
+  void rewind_drained(std::size_t index);
+  void finish_rewinds();
   void write_list(PhysicalAddress to, const std::vector<WindowStore::CompletedBuffer>& list);
   void reap();
   void answer(const Done& done, const CallAnswer& what);
@@ -102,9 +124,11 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   FifoRing<Pending> pending_;                  ///< handed over ahead of their cycle
   std::vector<WindowStore::Expired> expired_;  ///< scratch
   FifoRing<Delayed> delayed_;                  ///< answers that wait for completion words
+  std::vector<Rewind> rewinds_;                ///< by number; those that are over are used again
   WindowCallsStats stats_;
   Wakeup execute_;
   Wakeup answer_;
+  Wakeup rewound_;
 };
 
 }  // namespace rvma

@@ -2,117 +2,26 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "base/error.hpp"
-#include "nic/binding_store.hpp"
-#include "nic/closed_memory.hpp"
-#include "nic/index_allocator.hpp"
+#include "nic/window_store_state.hpp"
 
 namespace rvma {
 
+using store::Buffer;
+using store::kNoBuffer;
+using store::Placing;
+using store::Window;
+using store::WindowState;
+
 namespace {
 
-constexpr BufferId kNoBuffer{std::numeric_limits<std::uint32_t>::max()};
-/// A slot number is the translation table's 16-bit value.
-constexpr std::uint32_t kMostSlots = 1U << 16U;
-
-/// Grows by blocks and never moves what it holds.
-template <class Id, class T>
-class StableVector {
- public:
-  T& operator[](Id id) { return blocks_[id.index() / kBlock][id.index() % kBlock]; }
-  const T& operator[](Id id) const { return blocks_[id.index() / kBlock][id.index() % kBlock]; }
-  void reach(std::size_t size) {
-    while (blocks_.size() * kBlock < size) blocks_.push_back(std::make_unique<T[]>(kBlock));
-  }
-
- private:
-  static constexpr std::size_t kBlock = 64;
-  std::vector<std::unique_ptr<T[]>> blocks_;
-};
-
-/// The last `capacity` completed epochs of a window; memory grows up to that.
-class HistoryRing {
- public:
-  void add(const WindowStore::CompletedBuffer& buffer, std::uint32_t capacity) {
-    if (capacity == 0) return;
-    if (entries_.size() < capacity) {
-      entries_.push_back(buffer);
-    } else {
-      entries_[next_] = buffer;
-      next_ = (next_ + 1) % capacity;
-    }
-  }
-  std::size_t size() const { return entries_.size(); }
-  /// `age` 0: the newest.
-  const WindowStore::CompletedBuffer& at(std::size_t age) const {
-    return entries_[(next_ + entries_.size() - 1 - age) % entries_.size()];
-  }
-
- private:
-  std::vector<WindowStore::CompletedBuffer> entries_;
-  std::size_t next_ = 0;  ///< oldest entry
-};
-
-/// Descriptor and counter of one posted buffer. The counter (reserved, delivered, unfinished) is in use from the first
-/// message bound to the buffer until its epoch completes.
-struct Buffer {
-  BufferDescriptor descriptor;
-  SlotId slot;
-  std::uint32_t generation = 0;  ///< of the slot's window
-  BufferId next = kNoBuffer;     ///< in its window's bucket
-  Epoch epoch;                   ///< once retired
-  std::uint64_t reserved = 0;    ///< bytes or ops bound
-  std::uint64_t tail = 0;        ///< managed: bytes appended
-  std::uint64_t delivered = 0;   ///< bytes counted
-  std::uint32_t unfinished = 0;  ///< messages bound and not counted whole
-  bool has_counter = false;
-  bool retired = false;
-  bool broken = false;  ///< retired, and a message that was bound to it was cut off
-};
-
-enum class WindowState : std::uint8_t {
-  free,
-  allocated,  ///< the table is being told
-  open,
-  closing,  ///< refuses `closed`; bound messages are ending
-  expired   ///< one-time window whose buffer has completed: waits for release
-};
-
-/// Context of one slot. Its buffers form one list: retired and uncompleted ones, the active one, unused ones.
-struct Window {
-  WindowState state = WindowState::free;
-  Pid pid;
-  Mailbox mailbox;
-  std::uint32_t generation = 0;  ///< how many windows the slot has held
-  std::uint32_t key = 0;
-  std::uint64_t threshold = 0;  ///< bytes or ops
-  ThresholdType threshold_type = ThresholdType::bytes;
-  Placement placement = Placement::steered;
-  std::uint8_t flags = 0;  ///< WindowFlag bits
-  bool one_time = false;
-  BufferId oldest = kNoBuffer;
-  BufferId active = kNoBuffer;
-  BufferId newest = kNoBuffer;
-  std::uint64_t retired_epochs = 0;  ///< also the active buffer's epoch
-  std::uint64_t completed_epochs = 0;
-  std::uint64_t unfinished = 0;  ///< messages bound to any of its buffers and not counted whole
-  HistoryRing history;
-  std::function<void()> drained;
-
-  MailboxKey mailbox_key() const { return {pid, mailbox}; }
-  bool holds(const DataHeader& header) const { return mailbox == header.mailbox && pid == header.destination_pid; }
-};
-
-/// Where a message would go.
-struct Placing {
-  Outcome refusal = Outcome::pending;  ///< pending: fits
-  BufferId buffer;
-  std::uint64_t offset = 0;    ///< of the message within it
-  bool retire_active = false;  ///< managed misfit
-};
+/// Bytes that the message takes in the window; one that wraps fits nowhere.
+std::uint64_t length_in(const Window& window, const DataHeader& header) {
+  const std::uint64_t length = header.message_length + window.overhead();
+  return length < header.message_length ? std::numeric_limits<std::uint64_t>::max() : length;
+}
 
 }  // namespace
 
@@ -121,56 +30,6 @@ bool is_well_cut(const DataHeader& header, std::uint64_t mtu) {
   if (header.message_length == 0) return header.packet_index == 0 && header.payload_length == 0;
   return start < header.message_length && header.payload_length == std::min(mtu, header.message_length - start);
 }
-
-struct WindowStore::Impl {
-  explicit Impl(const NicConfig& config)
-      : mtu(config.mtu->count()),
-        history_capacity(config.history),
-        counter_capacity(config.counters.on_chip),
-        slots(std::min<std::uint32_t>(config.windows.on_chip, kMostSlots)),
-        buffer_ids(config.buffers.on_chip),
-        bindings(config.binding.on_chip),
-        closed(config.closed_memory) {}
-
-  // -- Buckets
-  void append(Window& window, BufferId id);
-  void free_buffer(BufferId id);
-  void retire_active(Window& window);
-  void finish_message(Buffer& buffer);
-  bool would_complete_at_once(const Window& window) const;
-  void complete_drained(Window& window, SlotId slot);
-  void expire(Window& window, SlotId slot);
-  void finish_close(Window& window);
-
-  // -- Binding
-  Outcome miss_reason(const DataHeader& header, const LookupResult& lookup) const;
-  Placing placing_of(const Window& window, const DataHeader& header) const;
-  Placing steered(const Window& window, const DataHeader& header) const;
-  Placing managed(const Window& window, const DataHeader& header) const;
-  bool has_room_for(const Window& window, const Placing& placing, bool needs_binding) const;
-  void reserve(Window& window, const Placing& placing, const DataHeader& header);
-
-  /// Runs the callbacks of what has become due; always the last act of a public call.
-  void tell_due(bool caller_takes_completions);
-
-  std::uint64_t mtu;  ///< bytes
-  std::uint32_t history_capacity;
-  std::uint32_t counter_capacity;
-  IndexAllocator slots;
-  IndexAllocator buffer_ids;
-  StableVector<SlotId, Window> windows;
-  StableVector<BufferId, Buffer> buffers;
-  BindingStore bindings;
-  ClosedMemory closed;
-  boost::unordered_flat_map<MailboxKey, SlotId> slot_of;  ///< allocated and open windows
-  std::uint32_t counters_in_use = 0;
-  std::uint64_t posts = 0;
-  std::vector<Completion> due;
-  std::vector<WindowStore::Expired> expired;
-  std::function<void()> on_due;
-  std::function<void()> on_expired;
-  WindowStoreStats stats;
-};
 
 // ------------------------------------------------------------------------------------------------------------ buckets
 
@@ -232,7 +91,7 @@ void WindowStore::Impl::complete_drained(Window& window, SlotId slot) {
     completion.word = buffer.descriptor.word;
     completion.interrupt = (window.flags & kWindowInterrupt) != 0;
     due.push_back(completion);
-    window.history.add({completion.head, completion.length, completion.epoch}, history_capacity);
+    window.history.add({buffer.descriptor, completion.length, completion.epoch}, history_capacity);
     ++window.completed_epochs;
     ++stats.epochs_completed;
     window.oldest = buffer.next;
@@ -260,8 +119,13 @@ void WindowStore::Impl::finish_message(Buffer& buffer) {
   --window.unfinished;
   // A retired buffer completes when no bound message is unfinished. What was delivered never decides.
   if (buffer.retired && buffer.unfinished == 0) complete_drained(window, slot);
-  // A closing window is drained with its last bound message.
-  if (window.state == WindowState::closing && window.unfinished == 0) finish_close(window);
+  if (window.unfinished > 0) return;
+  // A window that closes or is rewound is drained with its last bound message.
+  if (window.state == WindowState::closing) finish_close(window);
+  if (window.state == WindowState::rewinding) {
+    const std::function<void()> drained = std::exchange(window.drained, nullptr);
+    if (drained) drained();
+  }
 }
 
 /// All bound messages have ended: what was active goes back without completion.
@@ -282,6 +146,24 @@ void WindowStore::Impl::tell_due(bool caller_takes_completions) {
 }
 
 // ------------------------------------------------------------------------------------------------------------ binding
+
+/// Window of the message, or why there is none. The context must be the packet's own, whatever slot the table named.
+Outcome WindowStore::Impl::find_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const {
+  Outcome reason = Outcome::pending;
+  if (lookup.hit && lookup.slot.index() < slots.made()) {
+    const Window& window = windows[lookup.slot];
+    slot = lookup.slot;
+    if (window.holds(header) && window.is_serving()) return reason;
+    if (window.holds(header) && window.state == WindowState::closing) return Outcome::closed;
+  }
+  reason = miss_reason(header, lookup);
+  if (reason != Outcome::no_mailbox) return reason;
+  // Nobody's: the process's catch-all window takes it.
+  const auto catch_all = catch_all_of.find(header.destination_pid);
+  if (catch_all == catch_all_of.end() || !windows[catch_all->second].is_serving()) return reason;
+  slot = catch_all->second;
+  return Outcome::pending;
+}
 
 Outcome WindowStore::Impl::miss_reason(const DataHeader& header, const LookupResult& lookup) const {
   const MailboxKey key{header.destination_pid, header.mailbox};
@@ -307,17 +189,18 @@ Placing WindowStore::Impl::steered(const Window& window, const DataHeader& heade
 
 Placing WindowStore::Impl::managed(const Window& window, const DataHeader& header) const {
   const Buffer& active = buffers[window.active];
+  const std::uint64_t length = length_in(window, header);
   Placing placing;
   placing.buffer = window.active;
   placing.offset = active.tail;
   // 1. It fits behind what is there.
-  if (header.message_length <= active.descriptor.size - active.tail) return placing;
+  if (length <= active.descriptor.size - active.tail) return placing;
   // 2. It does not fit into an empty buffer.
   placing.refusal = Outcome::bounds;
   if (active.tail == 0) return placing;
   // 3. A next buffer takes it whole, or nothing happens.
   if (active.next != kNoBuffer) {
-    if (header.message_length > buffers[active.next].descriptor.size) return placing;
+    if (length > buffers[active.next].descriptor.size) return placing;
     placing.refusal = Outcome::pending;
     placing.buffer = active.next;
     placing.offset = 0;
@@ -325,7 +208,7 @@ Placing WindowStore::Impl::managed(const Window& window, const DataHeader& heade
     return placing;
   }
   // 4. No next buffer: a buffer like the active one would take it, so the active one makes way.
-  if (header.message_length > active.descriptor.size) return placing;
+  if (length > active.descriptor.size) return placing;
   placing.refusal = window.one_time ? Outcome::closed : Outcome::no_buffer;
   placing.retire_active = true;
   return placing;
@@ -344,13 +227,15 @@ void WindowStore::Impl::reserve(Window& window, const Placing& placing, const Da
     buffer.has_counter = true;
     stats.counters_peak.observe(++counters_in_use);
   }
-  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? header.message_length : 1;
+  const std::uint64_t length = length_in(window, header);
+  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? length : 1;
   const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - buffer.reserved;
   buffer.reserved += std::min(amount, room);
-  if (window.placement == Placement::managed) buffer.tail += header.message_length;
+  if (window.placement == Placement::managed) buffer.tail += length;
   ++buffer.unfinished;
   ++window.unfinished;
   ++stats.messages_bound;
+  if (window.is_catch_all()) ++stats.messages_caught;
 }
 
 BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const LookupResult& lookup) {
@@ -365,14 +250,11 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Look
     answer.malformed = true;
     return refuse(Outcome::bounds);
   }
-  // 2. Window: the context must be the packet's own, whatever slot the table named.
-  if (!lookup.hit || lookup.slot.index() >= store.slots.made()) return refuse(store.miss_reason(header, lookup));
-  Window& window = store.windows[lookup.slot];
-  if (!window.holds(header) || window.state != WindowState::open) {
-    const bool is_closing = window.holds(header) && window.state == WindowState::closing;
-    return refuse(is_closing ? Outcome::closed : store.miss_reason(header, lookup));
+  // 2. Window.
+  if (const Outcome reason = store.find_slot(header, lookup, answer.slot); reason != Outcome::pending) {
+    return refuse(reason);
   }
-  answer.slot = lookup.slot;
+  Window& window = store.windows[answer.slot];
   if (window.one_time && window.active == kNoBuffer) return refuse(Outcome::closed);
   // 3. Key (`stale` was decided by the delivery contexts before).
   if (window.key != 0 && window.key != header.key) return refuse(Outcome::bad_key);
@@ -380,18 +262,18 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Look
   if (window.active == kNoBuffer) return refuse(Outcome::no_buffer);
   // 5. Placement and bounds of the whole message.
   const Placing placing = store.placing_of(window, header);
-  // 6. Room in the stores; nothing has been changed until here.
-  const bool needs_binding = header.message_length > store.mtu;
-  if (placing.refusal == Outcome::pending && !store.has_room_for(window, placing, needs_binding)) {
-    return refuse(Outcome::busy);
-  }
+  // 6. Room in the stores, and no rewind under way; nothing has been changed until here.
+  const std::uint64_t overhead = window.overhead();
+  const bool needs_binding = header.message_length > store.mtu || overhead > 0;
+  const bool has_room = window.state == WindowState::open && store.has_room_for(window, placing, needs_binding);
+  if (placing.refusal == Outcome::pending && !has_room) return refuse(Outcome::busy);
   // 7. A managed misfit retires the active buffer: the only trace that a refusal may leave.
   if (placing.retire_active) {
     answer.retired = true;
     answer.retired_buffer = window.active;
     answer.retired_epoch = Epoch{window.retired_epochs};
     store.retire_active(window);
-    store.complete_drained(window, lookup.slot);
+    store.complete_drained(window, answer.slot);
   }
   if (placing.refusal != Outcome::pending) {
     store.tell_due(false);
@@ -399,13 +281,15 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Look
   }
   // 8. Reserve; bind what has more packets to come.
   answer.epoch = Epoch{window.retired_epochs};
-  answer.message_offset = placing.offset;
+  answer.message_offset = placing.offset + overhead;
+  answer.has_record = overhead > 0;
   store.reserve(window, placing, header);
   answer.place.buffer = placing.buffer;
-  answer.place.offset = placing.offset + header.packet_index * store.mtu;
+  answer.place.offset = answer.message_offset + header.packet_index * store.mtu;
   if (needs_binding) {
     answer.place.has_binding = true;
-    answer.place.binding = store.bindings.bind(source, header, placing.buffer, placing.offset);
+    answer.place.binding = store.bindings.bind(source, header, placing.buffer, answer.message_offset);
+    store.bindings[answer.place.binding].add_record(static_cast<std::uint32_t>(overhead));
     store.stats.bindings_peak.observe(store.bindings.in_use());
   }
   // 9. Retire at the threshold: no further message binds to this buffer.
@@ -445,7 +329,7 @@ bool WindowStore::ends_message(const PlacedPacket& packet) const {
   if (!packet.has_binding) return true;
   const Binding& entry = impl_->bindings[packet.binding];
   if (entry.cut_off) return entry.on_the_way == 1;
-  return entry.counted + packet.payload_length >= entry.message_length;
+  return entry.on_the_way == 1 && entry.counted + packet.payload_length >= entry.total_length();
 }
 
 bool WindowStore::count(const PlacedPacket& packet) {
@@ -462,12 +346,15 @@ bool WindowStore::count(const PlacedPacket& packet) {
       whole = false;
     } else {
       entry.counted += packet.payload_length;
-      RVMA_ASSERT(entry.counted <= entry.message_length, "a message never counts more than its length");
+      RVMA_ASSERT(entry.counted <= entry.total_length(), "a message never counts more than its length");
       buffer.delivered += packet.payload_length;
-      // A message ends with its last missing byte.
-      if (entry.counted < entry.message_length) return false;
+      // A message ends with its last missing byte; of an empty one in a catch-all window, record and packet must come.
+      if (entry.counted < entry.total_length() || entry.on_the_way > 0) return false;
     }
     store.bindings.release(packet.binding);
+  } else if (store.windows[buffer.slot].state == WindowState::rewinding) {
+    whole = false;  // cut off on its way
+    ++store.stats.messages_cut_off;
   } else {
     // Bytes, in both threshold types: the length that the completion reports.
     buffer.delivered += packet.payload_length;
@@ -488,7 +375,7 @@ WindowStore::CutOff WindowStore::cut_off(std::uint32_t binding) {
   answer.slot = buffer.slot;
   answer.buffer = entry.buffer;
   // 1. What it has reserved and delivered.
-  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? entry.message_length : 1;
+  const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? entry.total_length() : 1;
   buffer.reserved -= std::min(amount, buffer.reserved);
   buffer.delivered -= entry.counted;
   entry.cut_off = true;
@@ -520,171 +407,5 @@ void WindowStore::take_completions(std::vector<Completion>& out) {
 void WindowStore::on_completion_due(std::function<void()> due) { impl_->on_due = std::move(due); }
 
 WindowStoreStats& WindowStore::stats() { return impl_->stats; }
-
-// -------------------------------------------------------------------------------------------------------------- calls
-
-WindowStore::WindowStore(const NicConfig& config) : impl_(std::make_unique<Impl>(config)) {}
-WindowStore::~WindowStore() = default;
-
-WindowStore::SlotAnswer WindowStore::allocate_window(const Descriptor& call, Pid pid) {
-  Impl& store = *impl_;
-  const bool one_time = call.opcode == Opcode::post_one_time_buffer;
-  if (call.threshold == 0 || (one_time && call.length == 0)) return {Status::bad_argument, {}};
-  if ((call.window_flags & kWindowCatchAll) != 0) return {Status::unsupported, {}};
-  const MailboxKey key{pid, call.mailbox};
-  if (store.slot_of.contains(key)) return {Status::exists, {}};
-  if (!store.slots.available()) return {Status::full, {}};
-  const SlotId slot{static_cast<std::uint16_t>(store.slots.take())};
-  store.windows.reach(store.slots.made());
-  Window& window = store.windows[slot];
-  const std::uint32_t generation = window.generation + 1;
-  window = Window{};
-  window.state = WindowState::allocated;
-  window.generation = generation;
-  window.pid = pid;
-  window.mailbox = call.mailbox;
-  window.key = call.key;
-  window.threshold = call.threshold;
-  window.threshold_type = call.threshold_type;
-  window.placement = call.placement;
-  window.flags = call.window_flags;
-  window.one_time = one_time;
-  store.slot_of[key] = slot;
-  store.stats.windows_peak.observe(store.slots.in_use());
-  return {Status::ok, slot};
-}
-
-void WindowStore::open_window(SlotId slot) {
-  Window& window = impl_->windows[slot];
-  RVMA_ASSERT(window.state == WindowState::allocated, "a window is opened once, after its allocation");
-  window.state = WindowState::open;
-  impl_->closed.forget(window.mailbox_key());
-  ++impl_->stats.windows_opened;
-}
-
-void WindowStore::abandon_window(SlotId slot) {
-  Impl& store = *impl_;
-  Window& window = store.windows[slot];
-  RVMA_ASSERT(window.state == WindowState::allocated, "only a window that was never open is abandoned");
-  while (window.oldest != kNoBuffer) {
-    const BufferId id = window.oldest;
-    window.oldest = store.buffers[id].next;
-    store.free_buffer(id);
-  }
-  store.slot_of.erase(window.mailbox_key());
-  window.state = WindowState::free;
-  store.slots.give_back(slot.value());
-}
-
-WindowStore::SlotAnswer WindowStore::find_window(Pid pid, Mailbox mailbox) const {
-  const MailboxKey key{pid, mailbox};
-  const auto found = impl_->slot_of.find(key);
-  if (found != impl_->slot_of.end()) {
-    switch (impl_->windows[found->second].state) {
-      case WindowState::open:
-        return {Status::ok, found->second};
-      case WindowState::closing:
-        return {Status::closed, {}};
-      default:
-        break;
-    }
-  }
-  return {impl_->closed.contains(key) ? Status::closed : Status::no_window, {}};
-}
-
-WindowStore::PostAnswer WindowStore::post_buffer(SlotId slot, const Descriptor& call) {
-  Impl& store = *impl_;
-  Window& window = store.windows[slot];
-  RVMA_ASSERT(window.state == WindowState::open || window.state == WindowState::allocated,
-              "a buffer is posted to a window that exists");
-  if (call.length == 0) return {Status::bad_argument, {}};
-  if (window.one_time && (window.oldest != kNoBuffer || window.retired_epochs > 0)) return {Status::bad_argument, {}};
-  if (!store.buffer_ids.available()) return {Status::full, {}};
-  const BufferId id{store.buffer_ids.take()};
-  store.buffers.reach(store.buffer_ids.made());
-  Buffer& buffer = store.buffers[id];
-  buffer.slot = slot;
-  buffer.generation = window.generation;
-  buffer.descriptor.pid = window.pid;
-  buffer.descriptor.head = call.local;
-  buffer.descriptor.size = call.length;
-  buffer.descriptor.page_list = call.page_list;
-  buffer.descriptor.single_page = call.single_page;
-  buffer.descriptor.word = call.completion;
-  buffer.descriptor.posting = ++store.posts;
-  store.append(window, id);
-  ++store.stats.buffers_posted;
-  store.stats.buffers_peak.observe(store.buffer_ids.in_use());
-  return {Status::ok, id};
-}
-
-Status WindowStore::inc_epoch(SlotId slot, BufferId& retired, Epoch& epoch) {
-  Window& window = impl_->windows[slot];
-  if (window.active == kNoBuffer) return Status::no_buffer;
-  retired = window.active;
-  epoch = Epoch{window.retired_epochs};
-  impl_->retire_active(window);
-  impl_->complete_drained(window, slot);
-  impl_->tell_due(false);
-  return Status::ok;
-}
-
-std::uint64_t WindowStore::completed_epochs(SlotId slot) const { return impl_->windows[slot].completed_epochs; }
-
-Status WindowStore::completed_buffers(SlotId slot, std::uint64_t n, std::vector<CompletedBuffer>& out) const {
-  const HistoryRing& history = impl_->windows[slot].history;
-  if (n > history.size()) return Status::history;
-  for (std::size_t age = 0; age < n; ++age) out.push_back(history.at(age));
-  return Status::ok;
-}
-
-void WindowStore::begin_close(SlotId slot, std::vector<BufferId>& returned, std::function<void()> drained) {
-  Impl& store = *impl_;
-  Window& window = store.windows[slot];
-  RVMA_ASSERT(window.state == WindowState::open, "a window is closed once");
-  // 1. From now on the mailbox refuses `closed`. It stays taken until the window is released.
-  window.state = WindowState::closing;
-  window.drained = std::move(drained);
-  store.closed.remember(window.mailbox_key());
-  // 2. The active and the unused buffers go back. The active one stays the bucket's last as long as it is written to.
-  const BufferId active = window.active;
-  const std::size_t returned_before = returned.size();
-  if (active != kNoBuffer) {
-    returned.push_back(active);
-    for (BufferId id = std::exchange(store.buffers[active].next, kNoBuffer); id != kNoBuffer;) {
-      const BufferId next = store.buffers[id].next;
-      returned.push_back(id);
-      store.free_buffer(id);
-      id = next;
-    }
-    window.newest = active;
-    window.active = kNoBuffer;
-  }
-  store.stats.buffers_returned += returned.size() - returned_before;
-  // 3. Retired buffers that lack a message hold the later ones back no longer.
-  store.complete_drained(window, slot);
-  store.tell_due(false);
-  // 4. Nothing bound: drained at once.
-  if (window.unfinished == 0) store.finish_close(window);
-}
-
-void WindowStore::release_window(SlotId slot) {
-  Impl& store = *impl_;
-  Window& window = store.windows[slot];
-  RVMA_ASSERT((window.state == WindowState::closing || window.state == WindowState::expired) && window.unfinished == 0,
-              "a window is released after its bound messages have ended");
-  if (window.state == WindowState::closing) store.slot_of.erase(window.mailbox_key());
-  window.state = WindowState::free;
-  window.history = HistoryRing{};
-  store.slots.give_back(slot.value());
-  ++store.stats.windows_released;
-}
-
-void WindowStore::take_expired(std::vector<Expired>& out) {
-  out.insert(out.end(), impl_->expired.begin(), impl_->expired.end());
-  impl_->expired.clear();
-}
-
-void WindowStore::on_expired(std::function<void()> expired) { impl_->on_expired = std::move(expired); }
 
 }  // namespace rvma

@@ -40,12 +40,17 @@ struct BindAnswer {
   SlotId slot;
   Epoch epoch;
   std::uint64_t message_offset = 0;  ///< of the message's first byte within the buffer
+  bool has_record = false;           ///< a catch-all window: a record stands right before the message
   bool retired = false;              ///< this binding (or a managed misfit) retired `retired_buffer`
   BufferId retired_buffer;
   Epoch retired_epoch;
   /// A managed misfit retired `retired_buffer`, and the message filled the next one (place.buffer, epoch) as well.
   bool retired_next = false;
 };
+
+/// Bytes of the record that precedes each message in a catch-all window: source rank, mailbox, length and message id,
+/// four 8-byte little-endian words. Record and payload are one unit for fit, threshold and length.
+inline constexpr std::uint32_t kRecordBytes = 32;
 
 /// What a posted buffer needs for page translation and completion.
 struct BufferDescriptor {
@@ -71,14 +76,18 @@ struct WindowStoreStats {
   Counter buffers_posted{"buffers", "buffers posted"};
   Counter buffers_returned{"buffers", "buffers that went back without completion"};
   Counter messages_bound{"messages", "messages bound to a buffer"};
+  Counter messages_caught{"messages", "messages bound to a catch-all window, with a record each"};
   Counter messages_counted{"messages", "messages counted whole"};
-  Counter messages_cut_off{"messages", "bound messages cut off: their sender restarted, gave up or fell silent"};
+  Counter messages_cut_off{"messages",
+                           "bound messages cut off: their sender restarted, gave up or fell silent, or by a rewind"};
   Counter epochs_retired{"epochs", "buffers retired, by threshold, misfit or call"};
   Counter epochs_completed{"epochs", "epochs whose completion became due"};
+  Counter windows_rewound{"calls", "times that a window was rewound"};
+  Counter epochs_rewound{"epochs", "completed epochs that a rewind took back"};
   BOOST_DESCRIBE_CLASS(WindowStoreStats, (),
                        (windows_peak, buffers_peak, counters_peak, bindings_peak, windows_opened, windows_released,
-                        buffers_posted, buffers_returned, messages_bound, messages_counted, messages_cut_off,
-                        epochs_retired, epochs_completed),
+                        buffers_posted, buffers_returned, messages_bound, messages_caught, messages_counted,
+                        messages_cut_off, epochs_retired, epochs_completed, windows_rewound, epochs_rewound),
                        (), ())
 };
 
@@ -114,8 +123,9 @@ class WindowStore {
 
   // -- Calls (semantics 2 and 5). Table commands are the caller's job: a slot is allocated, inserted, then opened.
   /// Reserves a context slot for init_window or post_one_time_buffer. Errors, the first that applies: bad_argument
-  /// (threshold 0; one-time: size 0), unsupported (catch-all, for now), exists, full. A mailbox whose window is closing
-  /// still exists. Spill: no free slot; a victim's context would go to host memory (table delete + insert).
+  /// (threshold 0; one-time: size 0, or a catch-all), exists (the mailbox, or the process's catch-all window), full. A
+  /// mailbox whose window is closing still exists. A catch-all window is managed, whatever the call says. Spill: no
+  /// free slot; a victim's context would go to host memory (table delete + insert).
   SlotAnswer allocate_window(const Descriptor& call, Pid pid);
   /// The table knows the slot now: the window is open, and its mailbox no longer remembered as closed.
   void open_window(SlotId slot);
@@ -140,6 +150,28 @@ class WindowStore {
   /// then erase the table entry and release_window().
   void begin_close(SlotId slot, std::vector<BufferId>& returned, std::function<void()> drained);
   void release_window(SlotId slot);
+
+  /// A message that a rewind has cut off: its later packets are `stale`.
+  struct CutMessage {
+    NodeId source;
+    MessageId message;
+  };
+  struct RewindAnswer {
+    Status status = Status::ok;
+    bool drained = false;             ///< nothing is on its way to the window's buffers: `drained` will not be called
+    std::vector<CutMessage> cut_off;  ///< those with a binding entry, in order of entries
+  };
+  /// The last `n` completed buffers, the retired ones and the active one return to the front of the bucket in this
+  /// order, empty, and every message that is bound to one of them and not counted whole is cut off. From now on the
+  /// window refuses `busy`. `drained` runs when nothing of what was bound is on its way to memory any more; then zero
+  /// the words of rewound_buffers() and finish_rewind(). Errors, without a trace: history (n exceeds what is
+  /// remembered, or an epoch before `oldest` would come again), full (no descriptors for n buffers).
+  RewindAnswer begin_rewind(SlotId slot, std::uint64_t n, Epoch oldest, std::function<void()> drained);
+  /// What came back, front first; valid until finish_rewind().
+  void rewound_buffers(SlotId slot, std::vector<RewoundBuffer>& out) const;
+  /// The words are zero again: the window takes messages. Returns the epoch of the buffer at its front.
+  Epoch finish_rewind(SlotId slot);
+
   /// One-time windows whose buffer has completed: erase their table entry, then release_window(). Appended to `out`;
   /// empties the list. Their mailbox can be initialised again at once, in another slot: erase first, then insert.
   void take_expired(std::vector<Expired>& out);
@@ -152,8 +184,10 @@ class WindowStore {
   /// names: a managed misfit without a next buffer retires the active one (`retired`) and refuses no_buffer.
   /// The context's own (pid, mailbox) is compared with the packet's: a table answer that was overtaken by a close, an
   /// expiry or a reuse of the slot never leads into another mailbox's window; if the mailbox was opened after its
-  /// lookup, the answer is `busy`, so that the sender asks again.
-  /// Spill: a table miss (the context in host memory), no free counter, no free binding entry.
+  /// lookup, the answer is `busy`, so that the sender asks again. A message that would be refused no_mailbox goes to
+  /// the process's catch-all window, if it has one. There its record is a packet of its own to place() and count(): it
+  /// has been placed, and is counted with kRecordBytes. Spill: a table miss (the context in host memory), no free
+  /// counter, no free binding entry.
   BindAnswer bind(NodeId source, const DataHeader& header, const LookupResult& lookup);
   /// Later packet of a bound message. False: it contradicts the binding or was placed already, and changes nothing.
   bool place(std::uint32_t binding, NodeId source, const DataHeader& header, BufferPlace& place);

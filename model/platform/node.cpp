@@ -23,7 +23,8 @@ Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Confi
     incarnations_.push_back(std::make_unique<Incarnation>(Incarnation{observers}));
     const std::string nic_name = i == 0 ? "nic" : "nic_boot" + std::to_string(boot_number);
     const bool timing_only = config.workload.payload.get() == PayloadMode::none;
-    const Rnic::Parameters nic_parameters{config.nic, config.host.page, p.id, boot_number, timing_only, p.make_table};
+    const Rnic::Parameters nic_parameters{
+        config.nic, config.host.page, p.id, boot_number, timing_only, config.workload.ranks_per_node, p.make_table};
     nics_.push_back(std::make_unique<Rnic>(nic_name.c_str(), context, nic_parameters, pools.packets, pools.payloads,
                                            incarnations_.back()->observers));
     if (slot_) slot_->insert(i, *nics_.back());

@@ -276,10 +276,33 @@ RunRecorder::LastCounted& RunRecorder::last_counted(NodeId node, BufferId buffer
 
 void RunRecorder::buffer_posted(NodeId node, Pid /*pid*/, SlotId /*slot*/, BufferId buffer, const Descriptor& call,
                                 Time /*at*/) {
+  take_number(node, buffer, call.completion);
+}
+
+/// From now on `buffer` is the number of the buffer with this word.
+void RunRecorder::take_number(NodeId node, BufferId buffer, PhysicalAddress word) {
   LastCounted& last = last_counted(node, buffer);
   if (last.word.value() != 0) displaced_.insert_or_assign(WordKey{node.value(), last.word.value()}, last);
   last = LastCounted{};
-  last.word = call.completion;
+  last.word = word;
+}
+
+void RunRecorder::window_rewound(NodeId node, SlotId /*slot*/, Epoch /*epoch*/,
+                                 const std::vector<RewoundBuffer>& buffers, Time /*at*/) {
+  for (const RewoundBuffer& rewound : buffers) {
+    // What was counted into it before does not count any more.
+    last_counted(node, rewound.buffer).valid = false;
+    take_number(node, rewound.buffer, rewound.word);
+    displaced_.erase(WordKey{node.value(), rewound.word.value()});
+    const auto found = buffers_.find(WordKey{node.value(), rewound.word.value()});
+    if (found == buffers_.end()) continue;
+    BufferRecord& buffer = *found->second;
+    buffer.completed = false;
+    // Waits from now on are for the completion to come.
+    if (buffer.row) buffer.row->may_be_seen = false;
+    buffer.row.reset();
+  }
+  write_ready_rows();
 }
 
 /// The NIC frees a buffer's id when its completion is due, so that another may have it before the word is written.

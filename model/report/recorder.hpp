@@ -125,6 +125,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void node_crashed(NodeId node, Time at) override;
+  void window_rewound(NodeId node, SlotId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
+                      Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
   void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
 
@@ -154,6 +156,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
 
   std::string spell(RankId rank, bool has_name, const NameRef& name) const;
   LastCounted& last_counted(NodeId node, BufferId buffer);
+  void take_number(NodeId node, BufferId buffer, PhysicalAddress word);
   LastCounted take_last_counted(NodeId node, const Completion& completion);
   void sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
   void write_ready_rows();

@@ -1,25 +1,19 @@
+// Claims of the NICs; what memory holds: scoreboard_memory.cpp.
 #include "report/scoreboard.hpp"
 
 #include <fmt/format.h>
-#include <libdeflate.h>
 
 #include <algorithm>
-#include <bitset>
-#include <cstring>
-#include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/random.hpp"
 #include "base/value_text.hpp"
-#include "workload/payload_pattern.hpp"
+#include "nic/window_store.hpp"
+#include "report/scoreboard_shadow.hpp"
 
 namespace rvma {
 namespace {
-
-constexpr std::uint64_t kShadowPage = 4096;
-/// Buffers are read so much at a time, however large they are.
-constexpr std::uint64_t kPieceBytes = 256 * kShadowPage;
 
 std::string name_of(NodeId destination, const MessageRef& message) {
   return fmt::format("message {} of node {} to node {}", message.message.value(), message.source.value(),
@@ -27,108 +21,6 @@ std::string name_of(NodeId destination, const MessageRef& message) {
 }
 
 }  // namespace
-
-/// What a buffer must hold. Pages that nothing was written to are not stored.
-struct Scoreboard::ShadowBuffer {
-  NodeId node;
-  Pid pid;
-  VirtualAddress head;
-  std::uint64_t size = 0;
-  bool has_seed = false;
-  std::uint64_t seed = 0;
-  PhysicalAddress word;
-
-  BufferId id;                           ///< on the NIC, once it has taken it
-  std::shared_ptr<ShadowWindow> window;  ///< null until the NIC has taken it, and once it has completed
-  Epoch epoch;
-  std::uint64_t reserved = 0;   ///< bytes or ops, as the window counts
-  std::uint64_t tail = 0;       ///< of managed placement
-  std::uint64_t delivered = 0;  ///< bytes of counted messages
-  std::uint64_t unfinished = 0;
-  bool retired = false;
-  bool completion_claimed = false;
-  bool returned = false;
-  bool broken = false;  ///< retired, and a message bound to it was cut off
-  bool checked = false;
-  std::uint32_t checksum = 0;  ///< of the whole buffer when it completed
-  Time last_placed;
-
-  std::vector<std::unique_ptr<std::uint8_t[]>> pages;
-  std::vector<std::bitset<kShadowPage>> written;  ///< by page
-  bool has_overlaps = false;                      ///< a byte was written twice
-
-  /// Nothing can happen to it any more but its completion, which carries all that it says: its id may be another's.
-  bool may_lose_id() const { return (retired || returned) && unfinished == 0; }
-
-  void initial(std::uint8_t* to, std::uint64_t from, std::uint64_t bytes) const {
-    if (has_seed) {
-      fill_pattern(to, bytes, seed, from);
-    } else {
-      std::memset(to, 0, bytes);
-    }
-  }
-  std::uint8_t* page(std::uint64_t index) {
-    if (pages.empty()) pages.resize((size + kShadowPage - 1) / kShadowPage);
-    std::unique_ptr<std::uint8_t[]>& page = pages[index];
-    if (!page) {
-      page = std::make_unique<std::uint8_t[]>(kShadowPage);
-      initial(page.get(), index * kShadowPage, std::min(kShadowPage, size - index * kShadowPage));
-    }
-    return page.get();
-  }
-  void write_pattern(std::uint64_t offset, std::uint64_t bytes, std::uint64_t put_seed, std::uint64_t from) {
-    if (written.empty()) written.resize((size + kShadowPage - 1) / kShadowPage);
-    while (bytes > 0) {
-      const std::uint64_t in_page = offset % kShadowPage;
-      const std::uint64_t part = std::min(bytes, kShadowPage - in_page);
-      const std::bitset<kShadowPage> bits = (~std::bitset<kShadowPage>{} >> (kShadowPage - part)) << in_page;
-      std::bitset<kShadowPage>& page_written = written[offset / kShadowPage];
-      has_overlaps = has_overlaps || (page_written & bits).any();
-      page_written |= bits;
-      fill_pattern(page(offset / kShadowPage) + in_page, part, put_seed, from);
-      offset += part;
-      from += part;
-      bytes -= part;
-    }
-  }
-};
-
-struct Scoreboard::ShadowWindow {
-  NodeId node;
-  Pid pid;
-  Mailbox mailbox;
-  std::uint64_t threshold = 0;
-  ThresholdType type = ThresholdType::bytes;
-  Placement placement = Placement::steered;
-  std::uint32_t key = 0;
-  std::deque<ShadowBuffer*> bucket;  ///< active first
-  std::uint64_t next_epoch = 0;      ///< of the active buffer
-  std::uint64_t next_completion = 0;
-  bool closing = false;
-  std::set<std::uint64_t> broken_epochs;  ///< lack a message: passed over once the window closes
-  /// A managed misfit retired a buffer with this much room: the message that explains it must come next.
-  bool misfit_open = false;
-  std::uint64_t misfit_room = 0;
-};
-
-struct Scoreboard::BoundMessage {
-  std::shared_ptr<ShadowBuffer> buffer;
-  std::shared_ptr<ShadowWindow> window;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  std::uint64_t seed = 0;
-  bool in_bounds = true;
-  bool cut_off = false;  ///< packets on their way may still be placed; nothing counts
-  std::uint64_t placed_packets = 0;
-  std::vector<bool> placed;  ///< by packet index
-};
-
-struct Scoreboard::PendingCheck {
-  Time visible;
-  std::uint64_t order = 0;
-  std::shared_ptr<ShadowBuffer> buffer;
-  std::uint64_t length = 0;
-};
 
 bool Scoreboard::LaterCheck::operator()(const PendingCheck& a, const PendingCheck& b) const {
   return std::tie(b.visible, b.order) < std::tie(a.visible, a.order);
@@ -155,12 +47,6 @@ void Scoreboard::fail(Time at, const std::string& text) {
   if (failures_.size() < kShown) failures_.push_back(to_ns_string(at) + " ns: " + text);
 }
 
-template <class Describe>
-bool Scoreboard::expect(bool condition, Time at, Describe&& describe) {
-  if (!condition) fail(at, describe());
-  return condition;
-}
-
 // -------------------------------------------------------------------------------------------------- what is posted
 
 void Scoreboard::post_issued(const BufferPost& post) {
@@ -181,6 +67,7 @@ void Scoreboard::buffer_freed(NodeId node, PhysicalAddress word) {
   if (found == posted_.end()) return;
   // A write after the completion would have changed the bytes since.
   if (found->second->checked) compare_memory(*found->second, SimContext::now());
+  if (const std::shared_ptr<ShadowWindow> home = found->second->home.lock()) home->forget(*found->second);
   posted_.erase(found);
 }
 
@@ -196,6 +83,8 @@ void Scoreboard::window_opened(NodeId node, Pid pid, SlotId slot, const Descript
   window->type = call.threshold_type;
   window->placement = call.placement;
   window->key = call.key;
+  window->catch_all = (call.window_flags & kWindowCatchAll) != 0;
+  if (window->catch_all) window->placement = Placement::managed;
   windows_.insert_or_assign(key, std::move(window));
 }
 
@@ -213,7 +102,9 @@ void Scoreboard::buffer_posted(NodeId node, Pid /*pid*/, SlotId slot, BufferId i
   expect(call.local == buffer.head && call.length == buffer.size, at,
          [&] { return fmt::format("node {}: a posted buffer changed its place or size on the way", node.value()); });
   buffer.window = window->second;
+  buffer.home = window->second;
   buffer.window->bucket.push_back(&buffer);
+  buffer.window->posted.push_back(&buffer);
   buffer.id = id;
   std::shared_ptr<ShadowBuffer>& place = buffers_[NodeKey{node.value(), id.value()}];
   expect(place == nullptr || place->may_lose_id(), at, [&] {
@@ -278,6 +169,13 @@ void Scoreboard::expect_retired_where_due(const ShadowWindow& window, Time at) {
   });
 }
 
+bool Scoreboard::is_open(NodeId node, Pid pid, Mailbox mailbox) const {
+  return std::any_of(windows_.begin(), windows_.end(), [&](const auto& entry) {
+    const ShadowWindow& window = *entry.second;
+    return window.node == node && window.pid == pid && window.mailbox == mailbox;
+  });
+}
+
 void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId id, Epoch epoch,
                                std::uint64_t buffer_offset, std::uint64_t length, Time at) {
   const auto say = [&](const std::string& what) { return name_of(node, message) + " " + what; };
@@ -289,8 +187,11 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
     return;
   }
   ShadowWindow& window = *found->second;
-  expect(put->mailbox == window.mailbox && put->destination_pid == window.pid, at,
-         [&] { return say("was bound to another mailbox than it names"); });
+  expect(!window.rewinding, at, [&] { return say("was bound while its window was being rewound"); });
+  const bool is_caught = window.catch_all && put->mailbox != window.mailbox;
+  expect((put->mailbox == window.mailbox || (is_caught && !is_open(node, window.pid, put->mailbox))) &&
+             put->destination_pid == window.pid,
+         at, [&] { return say("was bound to another mailbox than it names"); });
   expect(window.key == 0 || window.key == put->key, at, [&] { return say("was bound with a wrong key"); });
   expect(put->size == length, at, [&] { return say("was bound with a wrong length"); });
   if (!expect(!messages_.contains(key_of(node, message)) && !put->counted, at,
@@ -309,23 +210,25 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
   expect(epoch.value() == window.next_epoch, at, [&] {
     return say(fmt::format("was bound to epoch {}, the active one is {}", epoch.value(), window.next_epoch));
   });
+  const std::uint64_t record_bytes = window.catch_all ? kRecordBytes : 0;
+  const std::uint64_t unit = length + record_bytes;
   if (window.misfit_open) {
-    expect(length > window.misfit_room, at,
+    expect(unit > window.misfit_room, at,
            [&] { return say("fitted the buffer that was retired because it did not fit"); });
     window.misfit_open = false;
     --open_misfits_;
   }
 
   // 3. At its place, within bounds.
-  const std::uint64_t offset = window.placement == Placement::steered ? put->offset : buffer.tail;
+  const std::uint64_t offset = window.placement == Placement::steered ? put->offset : buffer.tail + record_bytes;
   expect(buffer_offset == offset, at,
          [&] { return say(fmt::format("was bound at offset {}, it belongs at {}", buffer_offset, offset)); });
   const bool in_bounds = expect(length <= buffer.size && buffer_offset <= buffer.size - length, at,
                                 [&] { return say("was bound beyond the end of its buffer"); });
 
   // 4. Reserved.
-  buffer.reserved += window.type == ThresholdType::bytes ? length : 1;
-  buffer.tail += length;
+  buffer.reserved += window.type == ThresholdType::bytes ? unit : 1;
+  buffer.tail += unit;
   ++buffer.unfinished;
   auto bound = std::make_unique<BoundMessage>();
   bound->buffer = place->second;
@@ -334,6 +237,13 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
   bound->length = length;
   bound->seed = put->seed;
   bound->in_bounds = in_bounds;
+  bound->record_bytes = record_bytes;
+  if (record_bytes > 0) {
+    for (const std::uint64_t word :
+         {std::uint64_t{put->rank.value()}, put->mailbox.value(), put->size, std::uint64_t{message.message.value()}}) {
+      for (unsigned i = 0; i < 8; ++i) bound->record.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
+    }
+  }
   if (length > mtu_bytes_) bound->placed.resize((length + mtu_bytes_ - 1) / mtu_bytes_);
   messages_.insert_or_assign(key_of(node, message), std::move(bound));
 }
@@ -393,6 +303,24 @@ void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uin
     message.buffer->write_pattern(buffer_offset, due, message.seed, place);
 }
 
+void Scoreboard::record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) {
+  const auto say = [&](const std::string& what) { return "the record of " + name_of(node, packet.message) + what; };
+  const auto found = messages_.find(key_of(node, packet.message));
+  if (!expect(found != messages_.end() && found->second->record_bytes > 0, at,
+              [&] { return say(" was placed, but the message is not bound to a catch-all window"); })) {
+    return;
+  }
+  BoundMessage& message = *found->second;
+  expect(!message.record_placed, at, [&] { return say(" was placed twice"); });
+  message.record_placed = true;
+  if (!expect(buffer_offset + message.record_bytes == message.offset && packet.payload_length == message.record_bytes,
+              at, [&] { return say(fmt::format(" was placed at {}", buffer_offset)); })) {
+    return;
+  }
+  message.buffer->last_placed = std::max(message.buffer->last_placed, at);
+  if (with_bytes_) message.buffer->write_bytes(buffer_offset, message.record);
+}
+
 void Scoreboard::message_cut_off(NodeId node, const MessageRef& message, BufferId id, bool is_broken, Time at) {
   const auto found = messages_.find(key_of(node, message));
   if (!expect(found != messages_.end() && !found->second->cut_off, at,
@@ -409,7 +337,7 @@ void Scoreboard::message_cut_off(NodeId node, const MessageRef& message, BufferI
   });
   buffer.broken = is_broken;
   if (buffer.retired) bound.window->broken_epochs.insert(buffer.epoch.value());
-  buffer.reserved -= bound.window->type == ThresholdType::bytes ? bound.length : 1;
+  buffer.reserved -= bound.window->type == ThresholdType::bytes ? bound.length + bound.record_bytes : 1;
   --buffer.unfinished;
 }
 
@@ -425,11 +353,13 @@ void Scoreboard::message_counted(NodeId node, const MessageRef& message, BufferI
   expect(bound.placed_packets == packets, at, [&] {
     return fmt::format("{} was counted after {} of {} packets", name_of(node, message), bound.placed_packets, packets);
   });
+  expect(bound.record_placed || bound.record_bytes == 0, at,
+         [&] { return name_of(node, message) + " was counted before its record was placed"; });
   const auto place = buffers_.find(NodeKey{node.value(), id.value()});
   expect(place != buffers_.end() && place->second == bound.buffer, at,
          [&] { return name_of(node, message) + " was counted into another buffer than it was bound to"; });
   if (PutRecord* put = registry_.find(node, message)) put->counted = true;
-  bound.buffer->delivered += bound.length;
+  bound.buffer->delivered += bound.length + bound.record_bytes;
   --bound.buffer->unfinished;
   messages_.erase(found);
 }
@@ -476,93 +406,63 @@ void Scoreboard::completion_written(NodeId node, const Completion& completion, T
   if (host_.wake_at) host_.wake_at(visible);
 }
 
-void Scoreboard::settle(Time now) {
-  while (!pending_.empty() && pending_.top().visible <= now) {
-    const PendingCheck check = pending_.top();
-    pending_.pop();
-    check_visible(check);
-  }
-}
-
-void Scoreboard::check_visible(const PendingCheck& check) {
-  ShadowBuffer& buffer = *check.buffer;
-  const auto where = [&] {
-    return fmt::format("node {}: buffer at {:#x} of epoch {}", buffer.node.value(), buffer.head.value(),
-                       buffer.epoch.value());
-  };
-  expect(host_.load64(buffer.node, buffer.word) == buffer.head.value() &&
-             host_.load64(buffer.node, PhysicalAddress{buffer.word.value() + 8}) == check.length,
-         check.visible, [&] { return where() + ": the completion word is not (head, length)"; });
-  compare_memory(buffer, check.visible);
-  if (with_bytes_) checked_bytes_ += buffer.size;
-  buffer.checked = true;
-  buffer.pages.clear();
-  buffer.pages.shrink_to_fit();
-  buffer.written.clear();
-  buffer.written.shrink_to_fit();
-  ++checked_completions_;
-}
-
-/// A run that was stopped leaves writes in the posted channel: the byte may still be what it was before. Where puts
-/// have written over one another, that is any of them.
-bool Scoreboard::may_be_on_its_way(const ShadowBuffer& buffer, std::uint64_t offset, std::uint8_t found) const {
-  if (drained_) return false;
-  if (buffer.has_overlaps) return true;
-  std::uint8_t first = 0;
-  buffer.initial(&first, offset, 1);
-  return found == first;
-}
-
-/// The first byte of [from, from + bytes), held in memory_, that is not what it must be; `bytes` if there is none.
-std::uint64_t Scoreboard::right_bytes(const ShadowBuffer& buffer, std::uint64_t from, std::uint64_t bytes,
-                                      std::uint8_t& wanted_byte) const {
-  std::uint8_t untouched[kShadowPage];
-  for (std::uint64_t done = 0; done < bytes; done += kShadowPage) {
-    const std::uint64_t part = std::min(kShadowPage, bytes - done);
-    const std::uint64_t page = (from + done) / kShadowPage;
-    const std::uint8_t* wanted = untouched;
-    if (!buffer.pages.empty() && buffer.pages[page]) {
-      wanted = buffer.pages[page].get();
-    } else {
-      buffer.initial(untouched, from + done, part);
-    }
-    const std::uint8_t* const found = memory_.data() + done;
-    if (std::memcmp(wanted, found, part) == 0) continue;
-    for (std::uint64_t i = 0; i < part; ++i) {
-      if (wanted[i] == found[i] || may_be_on_its_way(buffer, from + done + i, found[i])) continue;
-      wanted_byte = wanted[i];
-      return done + i;
-    }
-  }
-  return bytes;
-}
-
-void Scoreboard::compare_memory(ShadowBuffer& buffer, Time at) {
-  if (!with_bytes_) return;
-  std::uint32_t checksum = 0;
-  bool is_right = true;
-  for (std::uint64_t from = 0; from < buffer.size; from += kPieceBytes) {
-    const std::uint64_t bytes = std::min(kPieceBytes, buffer.size - from);
-    host_.read(buffer.node, buffer.pid, VirtualAddress{buffer.head.value() + from}, bytes, memory_);
-    checksum = libdeflate_crc32(checksum, memory_.data(), bytes);
-    if (buffer.checked || !is_right) continue;
-    std::uint8_t wanted = 0;
-    const std::uint64_t right = right_bytes(buffer, from, bytes, wanted);
-    is_right = right == bytes;
-    expect(is_right, at, [&] {
-      return fmt::format("node {}: buffer at {:#x} of epoch {}: byte {} is {:#04x}, expected {:#04x}",
-                         buffer.node.value(), buffer.head.value(), buffer.epoch.value(), from + right, memory_[right],
-                         wanted);
-    });
-  }
-  if (!buffer.checked) {
-    buffer.checksum = checksum;
+/// From now on nothing that is bound to the window counts, and nothing is bound to it.
+void Scoreboard::window_rewinding(NodeId node, SlotId slot, Time at) {
+  const auto found = windows_.find(NodeKey{node.value(), slot.value()});
+  if (!expect(found != windows_.end(), at, [&] {
+        return fmt::format("node {}: slot {} was rewound but is not open", node.value(), slot.value());
+      })) {
     return;
   }
-  expect(checksum == buffer.checksum, at, [&] {
-    return fmt::format("node {}: buffer at {:#x} of epoch {} changed after its completion", buffer.node.value(),
-                       buffer.head.value(), buffer.epoch.value());
-  });
+  found->second->rewinding = true;
+  for (auto& [key, message] : messages_) {
+    if (message->window != found->second || message->cut_off) continue;
+    message->cut_off = true;
+    message->buffer->broken = true;
+    --message->buffer->unfinished;
+  }
+}
+
+void Scoreboard::window_rewound(NodeId node, SlotId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
+                                Time at) {
+  const auto found = windows_.find(NodeKey{node.value(), slot.value()});
+  const auto say = [&](const std::string& what) {
+    return fmt::format("node {}: the rewind of slot {} to epoch {} {}", node.value(), slot.value(), epoch.value(),
+                       what);
+  };
+  if (!expect(found != windows_.end() && found->second->rewinding, at, [&] { return say("was not begun"); })) return;
+  ShadowWindow& window = *found->second;
+  settle(at);
+  // 1. Exactly the buffers of that epoch and all later ones, up to the one that was active.
+  const std::uint64_t last = window.next_epoch + (window.bucket.empty() ? 0 : 1);
+  if (!expect(epoch.value() >= window.first_posted && epoch.value() <= window.next_completion &&
+                  epoch.value() + buffers.size() == last,
+              at, [&] { return say(fmt::format("brought back {} buffers", buffers.size())); })) {
+    return;
+  }
+  if (!window.bucket.empty()) window.bucket.pop_front();
+  for (std::size_t i = buffers.size(); i > 0; --i) {
+    ShadowBuffer* const buffer = window.posted[epoch.value() - window.first_posted + i - 1];
+    if (!expect(buffer != nullptr && buffer->word == buffers[i - 1].word, at,
+                [&] { return say("brought back another buffer than was posted there"); })) {
+      return;
+    }
+    // 2. What was written to it is visible, its word is gone.
+    expect(host_.load64(node, buffer->word) == 0, at, [&] { return say("left a word that is not zero"); });
+    compare_memory(*buffer, at);
+    // 3. It is as if just posted.
+    take_base(*buffer);
+    buffer->live_again(found->second, buffers[i - 1].buffer);
+    window.bucket.push_front(buffer);
+    std::shared_ptr<ShadowBuffer>& place = buffers_[NodeKey{node.value(), buffers[i - 1].buffer.value()}];
+    expect(place == nullptr || place.get() == buffer || place->may_lose_id(), at,
+           [&] { return say("gave a buffer the id of another one"); });
+    place = posted_.at(NodeKey{node.value(), buffer->word.value()});
+  }
+  window.next_epoch = epoch.value();
+  window.next_completion = epoch.value();
+  window.broken_epochs.erase(window.broken_epochs.lower_bound(epoch.value()), window.broken_epochs.end());
+  window.rewinding = false;
 }
 
 /// Memory stays as it is; nothing that was posted will ever complete.

@@ -58,6 +58,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId buffer, Epoch epoch,
                      std::uint64_t buffer_offset, std::uint64_t length, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
+  void record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_cut_off(NodeId node, const MessageRef& message, BufferId buffer, bool is_broken, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
@@ -65,6 +66,9 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
   void epoch_retired(NodeId node, SlotId slot, BufferId buffer, Epoch epoch, bool by_call, Time at) override;
   void node_crashed(NodeId node, Time at) override;
+  void window_rewinding(NodeId node, SlotId slot, Time at) override;
+  void window_rewound(NodeId node, SlotId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
+                      Time at) override;
   void window_closed(NodeId node, SlotId slot, const std::vector<BufferId>& returned, Time at) override;
 
  private:
@@ -96,10 +100,15 @@ class Scoreboard : public NicObserver, public PlayerObserver {
 
   /// Records a failure unless `condition` holds; returns it.
   template <class Describe>
-  bool expect(bool condition, Time at, Describe&& describe);
+  bool expect(bool condition, Time at, Describe&& describe) {
+    if (!condition) fail(at, describe());
+    return condition;
+  }
   void fail(Time at, const std::string& text);
+  bool is_open(NodeId node, Pid pid, Mailbox mailbox) const;
   void expect_retired_where_due(const ShadowWindow& window, Time at);
   void compare_memory(ShadowBuffer& buffer, Time at);
+  void take_base(ShadowBuffer& buffer);
   void check_visible(const PendingCheck& check);
   bool may_be_on_its_way(const ShadowBuffer& buffer, std::uint64_t offset, std::uint8_t found) const;
   std::uint64_t right_bytes(const ShadowBuffer& buffer, std::uint64_t from, std::uint64_t bytes,

@@ -14,7 +14,7 @@ TEST(CInterface, AProgramInCRuns) {
       case Opcode::get_epoch:
         return test::MockAnswer{Status::ok, 3};
       case Opcode::rewind:
-        return test::MockAnswer{Status::unsupported, 0};
+        return test::MockAnswer{Status::ok, 3 - call.threshold};
       default:
         return test::MockAnswer{};
     }

@@ -41,7 +41,7 @@ int c_program(RVMA_Process* process) {
   EXPECT(RVMA_Inc_epoch(process, window) == RVMA_OK);
   EXPECT(RVMA_Get_epoch(process, window, &epoch) == RVMA_OK && epoch == 3);
   EXPECT(RVMA_Get_buf_ptrs(process, window, 2, info, &count) == RVMA_OK && count == 0);
-  EXPECT(RVMA_Rewind(process, window, 0, &epoch) == RVMA_UNSUPPORTED);
+  EXPECT(RVMA_Rewind(process, window, 1, &epoch) == RVMA_OK && epoch == 2);
   EXPECT(RVMA_Close_window(process, window) == RVMA_OK);
   EXPECT(RVMA_Wait(process, completion, RVMA_WAIT_MWAIT, NULL) == RVMA_CLOSED);
   EXPECT(RVMA_Get_epoch(process, window, &epoch) == RVMA_CLOSED);

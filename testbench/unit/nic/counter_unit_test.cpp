@@ -28,7 +28,11 @@ struct FakeDelivery : DeliveryIf {
   explicit FakeDelivery(std::vector<Record>& into) : log(into) {}
   Admission admit(const Packet&) override { return {}; }
   void bind(const MessageRef&, std::uint32_t) override {}
-  void refuse(const MessageRef&, Outcome, Time) override {}
+  void refuse(const MessageRef& message, Outcome reason, Time at) override {
+    log.push_back({(reason == Outcome::stale ? "stale " : "refuse ") + std::to_string(message.message.value()),
+                   SimContext::now().ps() / 1000, at.ps() / 1000});
+  }
+  void withdraw(NodeId, MessageId, Time) override {}
   void dispose(const MessageRef&, std::uint32_t, Time) override {}
   void end(const MessageRef& message, Time at) override {
     log.push_back({"end " + std::to_string(message.message.value()), SimContext::now().ps() / 1000, at.ps() / 1000});

@@ -151,6 +151,10 @@ class FakeDelivery : public sc_core::sc_object, public DeliveryIf {
   void end(const MessageRef& message, Time /*at*/) override {
     states_[message.message.value()] = {MessageState::done, 0};
   }
+  void withdraw(NodeId /*source*/, MessageId message, Time at) override {
+    refusals.push_back({message, Outcome::stale, at});
+    states_[message.value()] = {MessageState::refused, 0};
+  }
 
   std::map<std::uint32_t, Verdict> verdicts;  ///< by sequence number; others are fresh
   std::vector<std::pair<std::uint32_t, Time>> admitted;

@@ -244,6 +244,21 @@ class FakeNic {
   void close(const std::vector<BufferId>& returned) {
     tell([&](NicObserver& observer) { observer.window_closed(kReceiver, kSlot, returned, now_); });
   }
+  void begin_rewind() {
+    tell([&](NicObserver& observer) { observer.window_rewinding(kReceiver, kSlot, now_); });
+  }
+  /// The words of these buffers are zero, and they stand at the front.
+  void end_rewind(std::uint64_t epoch, const std::vector<Buffer>& buffers) {
+    std::vector<RewoundBuffer> rewound;
+    for (const Buffer& buffer : buffers) {
+      rewound.push_back({buffer.id, buffer.word});
+      host_.word(buffer.word) = host_.word(PhysicalAddress{buffer.word.value() + 8}) = 0;
+    }
+    claim_rewound(epoch, rewound);
+  }
+  void claim_rewound(std::uint64_t epoch, const std::vector<RewoundBuffer>& buffers) {
+    tell([&](NicObserver& observer) { observer.window_rewound(kReceiver, kSlot, Epoch{epoch}, buffers, now_); });
+  }
   /// The whole way of a put that fits.
   void deliver(Put& put, const Buffer& buffer, std::uint64_t epoch, std::uint64_t offset) {
     bind(put, buffer, epoch, offset);
