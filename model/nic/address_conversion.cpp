@@ -33,6 +33,7 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
       delivery("delivery"),
       dma("dma"),
       writer("writer"),
+      gets("gets"),
       credit("credit"),
       node_(node),
       windows_(windows),
@@ -159,8 +160,12 @@ void AddressConversion::decide(PacketPtr packet, Cycles cycle) {
       place(std::move(packet), message, where, cycle);
       return;
     }
-    // 4. The first packet of a message binds it.
+    // 4. The first packet of a message binds it; a get's request is answered.
     case MessageState::unseen:
+      if (packet->data.is_get) {
+        read(std::move(packet), message, answer);
+        return;
+      }
       bind(std::move(packet), message, answer, cycle);
       return;
   }
@@ -206,6 +211,24 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
   }
   if (bound.has_record) place_record(*packet, message, bound, cycle);
   place(std::move(packet), message, bound.place, cycle);
+}
+
+void AddressConversion::read(PacketPtr packet, const MessageRef& message, const LookupResult& answer) {
+  const Time at = now();
+  const ReadAnswer read = windows_.read(packet->data, answer);
+  if (read.malformed) {
+    ++stats_.mismatches;
+    ignore(*packet, "mismatch", at);
+  } else if (read.outcome != Outcome::pending) {
+    refuse(message, read.outcome, at);
+  } else if (gets.size() == 0 || !gets->serve(message.source, packet->data, read.slot, read.buffer)) {
+    refuse(message, Outcome::busy, at);
+  } else {
+    ++stats_.reads;
+    observers_.tell([&](NicObserver& observer) { observer.get_accepted(node_, message, read.buffer, at); });
+    delivery->end(message, at);
+  }
+  drop(*packet, message, at);
 }
 
 /// The record goes the way of a packet: translated, written and counted with its message.

@@ -26,6 +26,7 @@ struct AddressConversionStats {
   Counter mismatches{"packets", "packets badly cut, or that contradict their message's binding"};
   Counter refused_packets{"packets", "packets of a message that was refused before"};
   Counter bindings{"messages", "messages bound to a buffer"};
+  Counter reads{"requests", "requests of gets accepted"};
   Counter refused_no_mailbox{"messages", "messages refused no_mailbox"};
   Counter refused_closed{"messages", "messages refused closed"};
   Counter refused_bad_key{"messages", "messages refused bad_key"};
@@ -43,10 +44,10 @@ struct AddressConversionStats {
   Peak waiting{"packets", "packets waiting for page translations"};
   Utilisation decide{WorkKind::operations, "decisions, one a cycle"};
   BOOST_DESCRIBE_CLASS(AddressConversionStats, (),
-                       (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, refused_no_mailbox,
-                        refused_closed, refused_bad_key, refused_stale, refused_no_buffer, refused_bounds, refused_busy,
-                        page_hits, page_misses, line_fetches, stalled_on_writes_ns, stalled_on_misses_ns,
-                        translation_wait_ns, queue, waiting, decide),
+                       (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, reads,
+                        refused_no_mailbox, refused_closed, refused_bad_key, refused_stale, refused_no_buffer,
+                        refused_bounds, refused_busy, page_hits, page_misses, line_fetches, stalled_on_writes_ns,
+                        stalled_on_misses_ns, translation_wait_ns, queue, waiting, decide),
                        (), ())
 };
 
@@ -59,6 +60,8 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   sc_core::sc_port<DeliveryIf> delivery;
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<PayloadWriterIf> writer;
+  /// Unbound: every get is refused `busy`.
+  sc_core::sc_port<GetServeIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> gets;
   /// Of the link that feeds this NIC. Unbound: nobody counts credits.
   sc_core::sc_port<LinkCreditIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> credit;
 
@@ -117,6 +120,7 @@ class AddressConversion : public Component, public AddressConversionIf, public C
 
   void decide(PacketPtr packet, Cycles cycle);
   void bind(PacketPtr packet, const MessageRef& message, const LookupResult& answer, Cycles cycle);
+  void read(PacketPtr packet, const MessageRef& message, const LookupResult& answer);
   void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
   void place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);
