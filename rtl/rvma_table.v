@@ -8,23 +8,26 @@
 // After reset the core sweeps its memories and fills its hash from reset_seed_i; meanwhile lookups miss with
 // lookup_sweeping_o, and commands wait.
 //
-// Storage, w = log2(Rows), d = 97 + Protection:
+// Storage, w = log2(Rows), d = 97 + Protection bits of a stored word, b = log2(Banks) rounded up + w + bits of a slot
+// (log2(Slots) rounded up, at least 1) = bits of a place in the banks:
 //   block RAM   2 * Banks * Slots memories of Rows x d bits, and 2 * 10 of 256 x (Banks * w) bits, each of one read and
 //               one write port; with Latency 1, ten of the latter are read asynchronously (look-up-table RAM)
-//   flip-flops  Stash * d, MaxKicks * (1 + place), Banks * 288 + 240 of generators and round keys, about 1000 in
-//               pipelines and registers
+//   flip-flops  Stash * d, MaxKicks * (1 + b), Banks * (288 + 64 * (words - 1)) + 320 of
+//               generators (words = 10 * w / 64 rounded up), round keys and seed, about 1000 in pipelines and
+//               registers
 `default_nettype none
 `include "rvma_table_constants.vh"
 
 module rvma_table #(
-    parameter Banks = `RVMA_TABLE_BANKS,            // 2 to 8
+    parameter Banks = `RVMA_TABLE_BANKS,            // hash banks, each with a row for a key: 2 to 8
     parameter Rows = `RVMA_TABLE_ROWS,              // of a bank: a power of two, 4 to 2^20
-    parameter Slots = `RVMA_TABLE_SLOTS,            // of a row: 1 to 4
-    parameter Stash = `RVMA_TABLE_STASH,            // places of the stash: 0 to 64
-    parameter MaxKicks = `RVMA_TABLE_MAX_KICKS,     // longest path of moves: 0 to 256
+    parameter Slots = `RVMA_TABLE_SLOTS,            // entries of a row: 1 to 4
+    parameter Stash = `RVMA_TABLE_STASH,            // entries of the fully searched stash: 0 to 64
+    parameter MaxKicks = `RVMA_TABLE_MAX_KICKS,     // most entries that an insertion moves: 0 to 256
     parameter Latency = `RVMA_TABLE_LATENCY,        // cycles from a lookup to its answer: 1 to 3
     parameter Protection = `RVMA_TABLE_PROTECTION,  // of entries: 0 none, 1 parity
-    // Derived, not to be set.
+    // Derived, not to be set: widths of the numbers of places (of the banks and, after them, of the stash), of cycles
+    // and of moves.
     parameter PlaceBits = $clog2(Banks * Rows * Slots + Stash),
     parameter UsedBits = $clog2(`RVMA_TABLE_MOST_USED(Banks, Rows, Slots, MaxKicks) + 1),
     parameter KicksBits = MaxKicks > 0 ? $clog2(MaxKicks + 1) : 1
@@ -35,7 +38,7 @@ module rvma_table #(
     input wire [63:0] reset_seed_i,  // stable in the first cycle after reset, not looked at later
 
     // Lookup port.
-    input  wire                              lookup_valid_i,
+    input  wire                              lookup_valid_i,     // a lookup in each cycle in which it is high
     input  wire [  `RVMA_TABLE_PID_BITS-1:0] lookup_pid_i,       // with lookup_valid_i
     input  wire [`RVMA_TABLE_MAILBOX_BITS-1:0] lookup_mailbox_i,   // with lookup_valid_i
     output wire                              lookup_valid_o,     // Latency cycles after lookup_valid_i
@@ -44,13 +47,13 @@ module rvma_table #(
     output wire                              lookup_sweeping_o,  // with lookup_valid_o: no hit, as the table is swept
 
     // Command port.
-    input  wire                                  command_valid_i,
+    input  wire                                  command_valid_i,      // taken if ready too; may be withdrawn before
     output wire                                  command_ready_o,      // not dependent on command_valid_i
     input  wire [`RVMA_TABLE_OPERATION_BITS-1:0] command_operation_i,  // with command_valid_i
-    input  wire [      `RVMA_TABLE_PID_BITS-1:0] command_pid_i,        // insert, erase, update, find
-    input  wire [  `RVMA_TABLE_MAILBOX_BITS-1:0] command_mailbox_i,    // insert, erase, update, find
-    input  wire [    `RVMA_TABLE_VALUE_BITS-1:0] command_slot_i,       // insert, update
-    input  wire [                          63:0] command_seed_i,       // load_seed
+    input  wire [      `RVMA_TABLE_PID_BITS-1:0] command_pid_i,        // .. and insert, erase, update, find
+    input  wire [  `RVMA_TABLE_MAILBOX_BITS-1:0] command_mailbox_i,    // .. and insert, erase, update, find
+    input  wire [    `RVMA_TABLE_VALUE_BITS-1:0] command_slot_i,       // .. and insert, update
+    input  wire [                          63:0] command_seed_i,       // .. and load_seed
 
     output wire                               answer_valid_o,   // one cycle
     output wire [`RVMA_TABLE_STATUS_BITS-1:0] answer_status_o,  // with answer_valid_o

@@ -5,18 +5,18 @@
 `default_nettype none
 
 module rvma_table_banks #(
-    parameter Banks = 4,
-    parameter Rows = 512,
-    parameter Slots = 2,
-    parameter WordBits = 98,
+    parameter Banks = 4,      // 2 to 8
+    parameter Rows = 512,     // of a bank: a power of two, 4 to 2^20
+    parameter Slots = 2,      // of a row: 1 to 4
+    parameter WordBits = 98,  // of an entry, stored as it is given
     parameter BankBits = $clog2(Banks),                  // derived, not to be set; so are the following
     parameter RowBits = $clog2(Rows),
     parameter SlotBits = Slots > 1 ? $clog2(Slots) : 1
 ) (
     input wire clk_i,
 
-    input wire                write_i,       // writes one word
-    input wire                write_all_i,   // writes a row of every memory
+    input wire                write_i,       // writes one word; not with write_all_i
+    input wire                write_all_i,   // writes write_word_i to a row of every memory
     input wire [BankBits-1:0] write_bank_i,  // with write_i
     input wire [ RowBits-1:0] write_row_i,   // with write_i or write_all_i
     input wire [SlotBits-1:0] write_slot_i,  // with write_i

@@ -5,17 +5,18 @@
 `include "rvma_table_constants.vh"
 
 module rvma_table_check #(
-    parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,
+    parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,     // 0 none (no word is bad), 1 parity
     parameter WordBits = `RVMA_TABLE_PARITY_BIT + Protection  // derived, not to be set
 ) (
     // Lint: the value is not looked at without parity.
     // verilator lint_off UNUSEDSIGNAL
-    input  wire [            WordBits-1:0] word_i,
+    input  wire [            WordBits-1:0] word_i,  // as stored: {parity with Protection, valid, value, key}
     // verilator lint_on UNUSEDSIGNAL
     input  wire [`RVMA_TABLE_KEY_BITS-1:0] key_i,       // {pid, mailbox}
-    output wire                            hit_o,
-    output wire                            occupied_o,
-    output wire                            bad_o
+    // Of word_i and key_i in the same cycle.
+    output wire                            hit_o,       // an entry, and of this key
+    output wire                            occupied_o,  // an entry of any key
+    output wire                            bad_o        // of odd parity
 );
 
   generate

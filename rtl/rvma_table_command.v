@@ -10,20 +10,24 @@
 // An insertion's search is read-only. Its moves begin at the far end: the entry in hand goes to the empty place, then
 // each place of the path gets the entry before it, read one cycle ahead, and the first one the new entry.
 //
-// Storage: 10 * 256 * Banks * RowBits bits of hash memory, Banks * Slots * Rows * WordBits bits of entries; the path,
-// the command, the entry in hand, and counters in flip-flops.
+// Places are written {0, bank, row, slot} or {1, zeros, place of the stash}, LocationBits in all.
+//
+// Storage: ten memories of 256 x (Banks * RowBits) bits for the hash, Banks * Slots of Rows x WordBits for entries
+// (copy B). Flip-flops: MaxKicks * (1 + bits of a place in the banks) for the path, 32 of the walk, 99 of the command
+// (key, value, operation), WordBits of the entry in hand, Banks * RowBits of its rows, LocationBits of the next place
+// to be written, 32 + UsedBits + KicksBits + RowBits of counters, about 40 of state and answer.
 `default_nettype none
 `include "rvma_table_constants.vh"
 
 module rvma_table_command #(
-    parameter Banks = 4,
+    parameter Banks = 4,  // these six as of rvma_table
     parameter Rows = 512,
     parameter Slots = 2,
     parameter Stash = 8,
     parameter MaxKicks = 32,
     parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,
-    parameter LocationBits = 12,
-    parameter UsedBits = 10,
+    parameter LocationBits = 13,  // of a place: 1 + the longer of {bank, row, slot} and the place of the stash
+    parameter UsedBits = 10,      // holds the most cycles that a command takes, as rvma_table derives it
     parameter WordBits = `RVMA_TABLE_PARITY_BIT + Protection,  // derived, not to be set; so are the following
     parameter RowBits = $clog2(Rows),
     parameter StashBits = Stash > 1 ? $clog2(Stash) : 1,
@@ -32,53 +36,54 @@ module rvma_table_command #(
     input wire clk_i,
     input wire rst_ni,
 
+    // The command: taken in a cycle in which valid_i and ready_o are high. A seed goes to rvma_table_fill directly.
     input  wire                                  valid_i,
-    input  wire [`RVMA_TABLE_OPERATION_BITS-1:0] operation_i,  // with valid_i; so are the following
-    input  wire [      `RVMA_TABLE_KEY_BITS-1:0] key_i,        // {pid, mailbox}
-    input  wire [    `RVMA_TABLE_VALUE_BITS-1:0] value_i,
-    output wire                                  ready_o,
+    input  wire [`RVMA_TABLE_OPERATION_BITS-1:0] operation_i,  // with valid_i
+    input  wire [      `RVMA_TABLE_KEY_BITS-1:0] key_i,        // .. and insert, erase, update, find: {pid, mailbox}
+    input  wire [    `RVMA_TABLE_VALUE_BITS-1:0] value_i,      // .. and insert, update
+    output wire                                  ready_o,      // follows clear_i in the same cycle, not valid_i
 
-    output wire                               answer_valid_o,
-    output wire [`RVMA_TABLE_STATUS_BITS-1:0] answer_status_o,  // with answer_valid_o; so are the following
-    output wire [ `RVMA_TABLE_VALUE_BITS-1:0] answer_value_o,
-    output wire [               UsedBits-1:0] answer_used_o,
-    output wire [              KicksBits-1:0] answer_kicks_o,
-    output wire                               answer_in_stash_o,
+    output wire                               answer_valid_o,     // one cycle a command
+    output wire [`RVMA_TABLE_STATUS_BITS-1:0] answer_status_o,    // with answer_valid_o; so are the following
+    output wire [ `RVMA_TABLE_VALUE_BITS-1:0] answer_value_o,     // of a find that is ok, else 0
+    output wire [               UsedBits-1:0] answer_used_o,      // cycles since acceptance
+    output wire [              KicksBits-1:0] answer_kicks_o,     // entries that an insertion moved
+    output wire                               answer_in_stash_o,  // what was written is there
 
     // State of the table.
     output wire sweeping_o,    // lookups of this cycle miss
-    output wire sweep_rows_o,  // a row is swept in this cycle
-    output wire fill_start_o,  // begin to fill in the next cycle
-    input  wire fill_busy_i,
-    input  wire fill_last_i,
+    output wire sweep_rows_o,  // a row is swept in this cycle; not without sweeping_o
+    output wire fill_start_o,  // begin to fill in the next cycle; one cycle, not with fill_busy_i
+    input  wire fill_busy_i,   // round keys and hash memories are being filled; not without sweeping_o
+    input  wire fill_last_i,   // with fill_busy_i: the last cycle of it
 
-    // Hash memories.
-    input wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,
-    input wire                                                 fill_i,
-    input wire [                                          7:0] fill_value_i,
-    input wire [    Banks * `RVMA_TABLE_KEY_BYTES * RowBits-1:0] fill_rows_i,
+    // Hash memories: the ports of rvma_table_fill.
+    input wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,  // unless fill_busy_i
+    input wire                                                 fill_i,        // write one byte value's row numbers
+    input wire [                                          7:0] fill_value_i,  // with fill_i: the byte value
+    input wire [    Banks * `RVMA_TABLE_KEY_BYTES * RowBits-1:0] fill_rows_i,   // with fill_i: bank, then byte
 
-    // The table's one write port. write_all_o: a row of every memory, and with row 0 the stash, are cleared.
-    output wire                    write_o,
-    output wire                    write_all_o,
-    output wire [LocationBits-1:0] write_location_o,
-    output reg  [    WordBits-1:0] write_word_o,
+    // The table's one write port, for both copies and the stash.
+    output wire                    write_o,           // writes one place
+    output wire                    write_all_o,       // clears a row of every memory, with row 0 also the stash
+    output wire [LocationBits-1:0] write_location_o,  // with write_o: the place; with write_all_o: {0, 0, row, 0}
+    output reg  [    WordBits-1:0] write_word_o,      // with write_o: 0 to clear or erase; with write_all_o: 0
 
-    // Stash, compared with stash_key_o in the same cycle.
-    output wire [  `RVMA_TABLE_KEY_BITS-1:0] stash_key_o,
-    input  wire                              stash_hit_i,
-    input  wire [`RVMA_TABLE_VALUE_BITS-1:0] stash_value_i,
-    input  wire [             StashBits-1:0] stash_hit_index_i,
-    input  wire                              stash_bad_i,
-    input  wire [             StashBits-1:0] stash_bad_index_i,
-    input  wire                              stash_free_i,
-    input  wire [             StashBits-1:0] stash_free_index_i,
+    // Stash, compared with stash_key_o in the same cycle; looked at in CHECK, and in PICK for a free place.
+    output wire [  `RVMA_TABLE_KEY_BITS-1:0] stash_key_o,         // of the entry in hand
+    input  wire                              stash_hit_i,         // a place holds the key
+    input  wire [`RVMA_TABLE_VALUE_BITS-1:0] stash_value_i,       // with stash_hit_i: its value
+    input  wire [             StashBits-1:0] stash_hit_index_i,   // with stash_hit_i: the place
+    input  wire                              stash_bad_i,         // a place, whatever its key, has a bad word
+    input  wire [             StashBits-1:0] stash_bad_index_i,   // with stash_bad_i: the lowest such
+    input  wire                              stash_free_i,        // a place is free
+    input  wire [             StashBits-1:0] stash_free_index_i,  // with stash_free_i: the lowest such
 
     // Faults.
     output wire                    bad_o,           // a CHECK reads a bad word
     output wire [LocationBits-1:0] bad_location_o,  // with bad_o: the lowest one
-    input  wire                    clear_i,         // a place is to be cleared, which goes before commands
-    input  wire [LocationBits-1:0] clear_location_i
+    input  wire                    clear_i,         // a place is to be cleared; done when idle, before commands
+    input  wire [LocationBits-1:0] clear_location_i  // with clear_i
 );
 
   localparam KeyBits = `RVMA_TABLE_KEY_BITS;

@@ -10,9 +10,9 @@
 `include "rvma_table_constants.vh"
 
 module rvma_table_faults #(
-    parameter Latency = 2,
-    parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,
-    parameter LocationBits = 12
+    parameter Latency = 2,                                 // of lookups, 1 to 3
+    parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,  // 0 none (nothing is bad, all outputs 0), 1 parity
+    parameter LocationBits = 13                            // of a place, see rvma_table_command
 ) (
     input wire clk_i,
     input wire rst_ni,
@@ -23,9 +23,9 @@ module rvma_table_faults #(
     input wire [LocationBits-1:0] command_location_i, // with command_bad_i
     input wire                    sweep_i,            // rows are swept: frees both, drops reports
 
-    // Element k: the write of k cycles ago.
+    // Element k: the write of k cycles ago, to one place (rows that are swept are sweep_i's).
     input wire [               Latency:0] writes_i,
-    input wire [(Latency+1)*LocationBits-1:0] write_locations_i,
+    input wire [(Latency+1)*LocationBits-1:0] write_locations_i,  // with writes_i[k]
 
     output wire                    clear_o,           // a place waits to be cleared in an idle cycle
     output wire [LocationBits-1:0] clear_location_o,  // with clear_o

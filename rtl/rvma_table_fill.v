@@ -9,8 +9,8 @@
 `include "rvma_table_constants.vh"
 
 module rvma_table_fill #(
-    parameter Banks = 4,
-    parameter RowBits = 9
+    parameter Banks = 4,   // 2 to 8
+    parameter RowBits = 9  // of a row number: 2 to 20
 ) (
     input wire clk_i,
     input wire rst_ni,
@@ -19,13 +19,13 @@ module rvma_table_fill #(
     input wire        start_i,       // begin in the next cycle, with seed_i; not while busy_o
     input wire [63:0] seed_i,        // with start_i
 
-    output wire busy_o,
+    output wire busy_o,  // keys and memories are not to be used; from the first cycle after reset on
     output wire last_o,  // with busy_o: the last cycle of it
 
-    output reg  [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_o,
-    output wire                                                 fill_o,
-    output wire [                                          7:0] fill_value_o,  // with fill_o
-    output wire [    Banks * `RVMA_TABLE_KEY_BYTES * RowBits-1:0] fill_rows_o    // with fill_o: bank, then byte
+    output reg  [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_o,  // unless busy_o: first round lowest
+    output wire                                                 fill_o,        // write one word of each hash memory
+    output wire [                                          7:0] fill_value_o,  // with fill_o: the address
+    output wire [    Banks * `RVMA_TABLE_KEY_BYTES * RowBits-1:0] fill_rows_o    // with fill_o: by bank, then byte
 );
 
   localparam RowsBits = `RVMA_TABLE_KEY_BYTES * RowBits;  // row numbers of one byte value in one bank

@@ -4,24 +4,26 @@
 // Asynchronous = 0: rows_o belongs to the key that was presented with the last read_i in an earlier cycle.
 // Asynchronous = 1: rows_o follows key_i in the same cycle (look-up-table RAM).
 //
+// A read that meets fill_i gives what is not defined: keys are hashed before or after a filling, not during it.
+//
 // Storage: 10 * 256 * Banks * RowBits bits of memory, in ten memories of 256 words.
 `default_nettype none
 `include "rvma_table_constants.vh"
 
 module rvma_table_hash #(
-    parameter Banks = 4,
-    parameter RowBits = 9,
-    parameter Asynchronous = 0
+    parameter Banks = 4,        // 2 to 8
+    parameter RowBits = 9,      // of a row number: 2 to 20
+    parameter Asynchronous = 0  // 0 or 1: see above
 ) (
     input wire clk_i,
 
-    input wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,
-    input wire                                                 fill_i,
+    input wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,  // while key_i is to be hashed
+    input wire                                                 fill_i,        // write one word of each memory
     input wire [                                          7:0] fill_value_i,  // with fill_i: the byte value
     input wire [    Banks * `RVMA_TABLE_KEY_BYTES * RowBits-1:0] fill_rows_i,   // with fill_i: bank, then byte
 
-    input  wire                            read_i,
-    input  wire [`RVMA_TABLE_KEY_BITS-1:0] key_i,   // {pid, mailbox}
+    input  wire                            read_i,  // not looked at if Asynchronous
+    input  wire [`RVMA_TABLE_KEY_BITS-1:0] key_i,   // with read_i, or if Asynchronous: {pid, mailbox}
     output reg  [       Banks*RowBits-1:0] rows_o   // bank 0 lowest
 );
 

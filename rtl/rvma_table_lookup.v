@@ -11,19 +11,23 @@
 // already but not yet stored when the row is read is forwarded: what the memory gives at a collision does not matter.
 // The stash is compared in the cycle in which the rows go to memory, and is written ReadDelay cycles late.
 //
-// Storage: 10 * 256 * Banks * RowBits bits of hash memory (asynchronous for latency 1), Banks * Slots * Rows *
-// WordBits bits of entries; pipeline registers.
+// Places are written {0, bank, row, slot} or {1, zeros, place of the stash}, LocationBits in all.
+//
+// Storage: ten memories of 256 x (Banks * RowBits) bits for the hash (asynchronous for latency 1), Banks * Slots of
+// Rows x WordBits for entries (copy A). Flip-flops: 80 + 2 for each of the first ReadDelay + 1 steps, 17 of the stash's
+// result, WordBits + Banks * Slots of the forwarded write; with Protection also Banks * RowBits + StashBits + 1.
+// Latency 3 adds 17 * (Banks * Slots + 1) + 2, and with Protection Banks * (RowBits + Slots) + StashBits + 1.
 `default_nettype none
 `include "rvma_table_constants.vh"
 
 module rvma_table_lookup #(
-    parameter Banks = 4,
+    parameter Banks = 4,  // these six as of rvma_table
     parameter Rows = 512,
     parameter Slots = 2,
     parameter Stash = 8,
     parameter Latency = 2,
     parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,
-    parameter LocationBits = 12,
+    parameter LocationBits = 13,  // of a place: 1 + the longer of {bank, row, slot} and the place of the stash
     parameter WordBits = `RVMA_TABLE_PARITY_BIT + Protection,  // derived, not to be set; so are the following
     parameter BankBits = $clog2(Banks),
     parameter RowBits = $clog2(Rows),
@@ -33,37 +37,37 @@ module rvma_table_lookup #(
     input wire clk_i,
     input wire rst_ni,
 
-    input wire                            valid_i,
+    input wire                            valid_i,     // a lookup in each cycle in which it is high
     input wire [`RVMA_TABLE_KEY_BITS-1:0] key_i,       // with valid_i: {pid, mailbox}
-    input wire                            sweeping_i,  // a lookup of this cycle misses
+    input wire                            sweeping_i,  // with valid_i: this lookup misses
 
-    output wire                              valid_o,
-    output wire                              hit_o,       // with valid_o
-    output wire [`RVMA_TABLE_VALUE_BITS-1:0] value_o,     // 0 unless hit
-    output wire                              sweeping_o,  // with valid_o
-    output wire                              bad_o,       // the lookup that is answered read a bad word
+    output wire                              valid_o,     // valid_i of Latency cycles ago
+    output wire                              hit_o,       // with valid_o, else 0
+    output wire [`RVMA_TABLE_VALUE_BITS-1:0] value_o,     // with hit_o, else 0
+    output wire                              sweeping_o,  // with valid_o: no hit, as sweeping_i was high; else 0
+    output wire                              bad_o,       // with valid_o: it read a bad word; else 0
     output wire [          LocationBits-1:0] bad_location_o,  // with bad_o: the lowest one
 
-    // Hash memories.
-    input wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,
-    input wire                                                 fill_i,
-    input wire [                                          7:0] fill_value_i,
-    input wire [    Banks * `RVMA_TABLE_KEY_BYTES * RowBits-1:0] fill_rows_i,
+    // Hash memories: the ports of rvma_table_fill.
+    input wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,  // with valid_i, unless sweeping_i
+    input wire                                                 fill_i,        // write one byte value's row numbers
+    input wire [                                          7:0] fill_value_i,  // with fill_i: the byte value
+    input wire [    Banks * `RVMA_TABLE_KEY_BYTES * RowBits-1:0] fill_rows_i,   // with fill_i: bank, then byte
 
-    // Banks: writes, already ReadDelay + 1 cycles late.
-    input wire                write_i,
-    input wire                write_all_i,
-    input wire [BankBits-1:0] write_bank_i,
-    input wire [ RowBits-1:0] write_row_i,
-    input wire [SlotBits-1:0] write_slot_i,
-    input wire [WordBits-1:0] write_word_i,
+    // Banks: writes, already ReadDelay + 1 cycles late; those of the stash are left out.
+    input wire                write_i,       // writes one word
+    input wire                write_all_i,   // writes a row of every memory; not with write_i
+    input wire [BankBits-1:0] write_bank_i,  // with write_i
+    input wire [ RowBits-1:0] write_row_i,   // with write_i or write_all_i
+    input wire [SlotBits-1:0] write_slot_i,  // with write_i
+    input wire [WordBits-1:0] write_word_i,  // with write_i or write_all_i
 
     // Stash, compared with stash_key_o in the same cycle.
-    output wire [  `RVMA_TABLE_KEY_BITS-1:0] stash_key_o,
-    input  wire                              stash_hit_i,
-    input  wire [`RVMA_TABLE_VALUE_BITS-1:0] stash_value_i,
-    input  wire                              stash_bad_i,
-    input  wire [             StashBits-1:0] stash_bad_index_i
+    output wire [  `RVMA_TABLE_KEY_BITS-1:0] stash_key_o,       // of the lookup whose rows are known
+    input  wire                              stash_hit_i,       // a place holds the key
+    input  wire [`RVMA_TABLE_VALUE_BITS-1:0] stash_value_i,     // with stash_hit_i, else 0
+    input  wire                              stash_bad_i,       // a place, whatever its key, has a bad word
+    input  wire [             StashBits-1:0] stash_bad_index_i  // with stash_bad_i: the lowest such
 );
 
   localparam KeyBits = `RVMA_TABLE_KEY_BITS;

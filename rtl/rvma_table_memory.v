@@ -8,8 +8,8 @@
 `default_nettype none
 
 module rvma_table_memory #(
-    parameter Words = 512,
-    parameter Width = 98,
+    parameter Words = 512,       // a power of two
+    parameter Width = 98,        // bits of a word
     parameter Asynchronous = 0,  // 1: data follow the address in the same cycle, read_i is not used
     parameter AddressBits = $clog2(Words)  // derived, not to be set
 ) (
@@ -20,8 +20,8 @@ module rvma_table_memory #(
     input wire [      Width-1:0] write_data_i,     // with write_i
 
     input  wire                   read_i,          // data are held until the next one
-    input  wire [AddressBits-1:0] read_address_i,  // with read_i
-    output wire [      Width-1:0] read_data_o      // from the cycle after read_i on
+    input  wire [AddressBits-1:0] read_address_i,  // with read_i, or if Asynchronous
+    output wire [      Width-1:0] read_data_o      // from the cycle after read_i on; if Asynchronous, in the same cycle
 );
 
   // Public: the test bench flips stored bits.

@@ -8,8 +8,8 @@
 
 module rvma_table_mix (
     input  wire [                    `RVMA_TABLE_KEY_BITS-1:0] key_i,         // {pid, mailbox}
-    input  wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,  // the first round's lowest
-    output reg  [                    `RVMA_TABLE_KEY_BITS-1:0] mixed_o
+    input  wire [`RVMA_TABLE_ROUNDS * `RVMA_TABLE_KEY_BITS-1:0] round_keys_i,  // with key_i; the first round's lowest
+    output reg  [                    `RVMA_TABLE_KEY_BITS-1:0] mixed_o        // in the same cycle
 );
 
   localparam KeyBits = `RVMA_TABLE_KEY_BITS;

@@ -4,23 +4,23 @@
 `default_nettype none
 
 module rvma_table_path #(
-    parameter MaxKicks = 32,
-    parameter PlaceBits = 12
+    parameter MaxKicks = 32,  // most places: 0 to 256; with 0, always empty and full
+    parameter PlaceBits = 12  // of {bank, row, slot}; no number of a place, as rvma_table's PlaceBits are
 ) (
     input wire clk_i,
     input wire rst_ni,
 
-    input wire                 clear_i,
-    input wire                 push_i,   // not with pop_i or full_o
-    input wire                 pop_i,
-    input wire [PlaceBits-1:0] place_i,  // to be pushed, or to be looked for
+    input wire                 clear_i,  // empties it; goes before push_i and pop_i
+    input wire                 push_i,   // place_i becomes the newest; not with pop_i or full_o
+    input wire                 pop_i,    // drops the newest; nothing happens if empty_o
+    input wire [PlaceBits-1:0] place_i,  // with push_i to be pushed; always to be looked for
 
-    output wire                 contains_o,     // place_i is on the path
+    output wire                 contains_o,     // place_i of this cycle is on the path
     output wire                 empty_o,
-    output wire                 full_o,
+    output wire                 full_o,         // MaxKicks places
     output wire [PlaceBits-1:0] newest_o,       // unless empty_o
-    output wire                 has_second_o,
-    output wire [PlaceBits-1:0] second_o        // with has_second_o
+    output wire                 has_second_o,   // two places or more
+    output wire [PlaceBits-1:0] second_o        // with has_second_o: the one before the newest
 );
 
   generate

@@ -5,30 +5,31 @@
 `include "rvma_table_constants.vh"
 
 module rvma_table_stash #(
-    parameter Stash = 8,
-    parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,
+    parameter Stash = 8,                                        // places: 0 (nothing hits, none is free) to 64
+    parameter Protection = `RVMA_TABLE_PROTECTION_PARITY,       // 0 none, 1 parity
     parameter WordBits = `RVMA_TABLE_PARITY_BIT + Protection,    // derived, not to be set; so is the following
     parameter StashBits = Stash > 1 ? $clog2(Stash) : 1
 ) (
     input wire clk_i,
 
-    input wire                 clear_i,
-    input wire                 write_i,        // not with clear_i
+    input wire                 clear_i,        // clears every place
+    input wire                 write_i,        // writes one place; not with clear_i
     input wire [StashBits-1:0] write_index_i,  // with write_i
     input wire [ WordBits-1:0] write_word_i,   // with write_i
 
+    // What follows is of the words as earlier cycles left them, and of the key in the same cycle.
     input  wire [  `RVMA_TABLE_KEY_BITS-1:0] lookup_key_i,
-    output wire                              lookup_hit_o,
+    output wire                              lookup_hit_o,        // a place holds lookup_key_i
     output wire [`RVMA_TABLE_VALUE_BITS-1:0] lookup_value_o,      // of the lowest hit, else 0
 
     input  wire [  `RVMA_TABLE_KEY_BITS-1:0] command_key_i,
-    output wire                              command_hit_o,
+    output wire                              command_hit_o,        // a place holds command_key_i
     output wire [`RVMA_TABLE_VALUE_BITS-1:0] command_value_o,      // of the lowest hit, else 0
     output wire [             StashBits-1:0] command_hit_index_o,  // of the lowest hit, else 0
 
-    output wire                 bad_o,
+    output wire                 bad_o,        // a place, whatever its key, has a bad word
     output wire [StashBits-1:0] bad_index_o,  // of the lowest bad word, else 0
-    output wire                 free_o,
+    output wire                 free_o,       // a place is free
     output wire [StashBits-1:0] free_index_o  // of the lowest free place, bad ones included, else 0
 );
 

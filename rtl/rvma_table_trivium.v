@@ -8,14 +8,14 @@
 `default_nettype none
 
 module rvma_table_trivium #(
-    parameter [63:0] Bank = 0
+    parameter [63:0] Bank = 0  // number of the bank: each has a stream of its own
 ) (
     input wire clk_i,
 
     input  wire        step_i,   // word_o is taken: go on to the next
     input  wire        first_i,  // word_o is the first one after the start from seed_i; else from the state
     input  wire [63:0] seed_i,   // with first_i
-    output wire [63:0] word_o
+    output wire [63:0] word_o    // the present word: of seed_i in the same cycle with first_i, else of the state
 );
 
   localparam LengthA = 93;

@@ -6,19 +6,19 @@
 `include "rvma_table_constants.vh"
 
 module rvma_table_walk #(
-    parameter Banks = 4,
-    parameter Slots = 2,
-    parameter RowBits = 9,
+    parameter Banks = 4,    // 2 to 8
+    parameter Slots = 2,    // of a row: 1 to 4
+    parameter RowBits = 9,  // of a row number: 2 to 20
     parameter CandidateBits = $clog2(Banks * Slots)  // derived, not to be set
 ) (
     input wire clk_i,
 
     input wire                     begin_i,  // take rows_i
     input wire [Banks*RowBits-1:0] rows_i,   // with begin_i; bank 0 lowest
-    input wire                     step_i,   // not with begin_i
+    input wire                     step_i,   // go on to the next PICK's; not with begin_i
 
     input  wire                     first_i,  // choose among all banks, else among all but one
-    output wire [CandidateBits-1:0] start_o   // from the cycle after begin_i or step_i on
+    output wire [CandidateBits-1:0] start_o   // from the cycle after begin_i or step_i on: number of a candidate
 );
 
   // Lint: at most 32.

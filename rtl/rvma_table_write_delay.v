@@ -6,19 +6,20 @@
 `default_nettype none
 
 module rvma_table_write_delay #(
-    parameter Delays = 2,
-    parameter LocationBits = 12,
-    parameter WordBits = 98
+    parameter Delays = 2,         // cycles that a write is kept for: 1 to 3, the lookups' latency
+    parameter LocationBits = 13,  // of a place, see rvma_table_command
+    parameter WordBits = 98       // of a stored word
 ) (
     input wire clk_i,
     input wire rst_ni,
 
-    input wire                    write_i,
-    input wire                    write_all_i,
+    input wire                    write_i,      // a write to one place
+    input wire                    write_all_i,  // .. or to a row of every memory
     input wire [LocationBits-1:0] location_i,   // with write_i or write_all_i
     input wire [    WordBits-1:0] word_i,       // with write_i or write_all_i
 
-    // Element k: the inputs of k cycles ago, element 0 those of this cycle.
+    // Element k: the inputs of k cycles ago, element 0 those of this cycle. Locations and words are valid with the
+    // element of writes_o or writes_all_o.
     output wire [               Delays:0] writes_o,
     output wire [               Delays:0] writes_all_o,
     output wire [(Delays+1)*LocationBits-1:0] locations_o,

@@ -37,8 +37,10 @@ using RankId = StrongId<struct RankTag, std::uint32_t>;
 using Pid = StrongId<struct PidTag, std::uint16_t>;
 /// The 64-bit virtual address that a sender names.
 using Mailbox = StrongId<struct MailboxTag, std::uint64_t>;
-/// On-chip context slot: the translation table's value.
+/// Place of a window's context on the NIC: the translation table's value.
 using SlotId = StrongId<struct SlotTag, std::uint16_t>;
+/// A window of a NIC, wherever its context lies.
+using WindowId = StrongId<struct WindowTag, std::uint32_t>;
 /// On-chip descriptor of one posted buffer.
 using BufferId = StrongId<struct BufferTag, std::uint32_t>;
 /// Message number, consecutive within a packet-delivery context.

@@ -92,15 +92,31 @@ void Histogram::reset() {
   sum_high_ps_ = 0;
 }
 
-void StatsRegistry::add_stat(const std::string& unit_path, const char* name, StatBase& stat) {
-  const std::string path = unit_path + "." + name;
-  const bool fresh = taken_.insert(std::hash<std::string>{}(path)).second;
-  RVMA_ASSERT(fresh, "two statistics have the path " + path);
-  entries_.push_back({unit_path, name, &stat});
+void StatsRegistry::add_group(const std::string& unit_path, void* object, Members members) {
+  const std::size_t index = groups_.size();
+  groups_.push_back({unit_path, object, members, 0});
+  const auto [first, is_new] = first_of_unit_.try_emplace(groups_.back().unit_path, index);
+  continues_unit_.push_back(!is_new);
+  if (is_new) return;
+  std::size_t before = first->second;
+  const auto check = [&](const Group& other) {
+    for (std::size_t i = 0; i < members.count; ++i) {
+      for (std::size_t j = 0; j < other.members.count; ++j) {
+        RVMA_ASSERT(std::string_view{members.first[i].name} != other.members.first[j].name,
+                    "two statistics have the path " + unit_path + "." + members.first[i].name);
+      }
+    }
+  };
+  check(groups_[before]);
+  while (groups_[before].next_of_unit != 0) {
+    before = groups_[before].next_of_unit;
+    check(groups_[before]);
+  }
+  groups_[before].next_of_unit = index;
 }
 
 void StatsRegistry::reset() {
-  for (const Entry& entry : entries_) entry.stat->reset();
+  for_each([](const Entry& entry) { entry.stat->reset(); });
 }
 
 }  // namespace rvma

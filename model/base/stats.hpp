@@ -14,14 +14,17 @@
 #include <array>
 #include <boost/describe.hpp>
 #include <boost/mp11/algorithm.hpp>
+#include <boost/mp11/list.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -40,19 +43,20 @@ class StatBase {
   std::string_view description() const { return description_; }
 
  protected:
-  StatBase(std::string_view unit, std::string_view description) : unit_(unit), description_(description) {}
+  /// Both are string literals: a thousand nodes have a hundred thousand statistics, so that each byte counts.
+  StatBase(const char* unit, const char* description) : unit_(unit), description_(description) {}
   StatBase(const StatBase&) = default;
   StatBase& operator=(const StatBase&) = default;
 
  private:
-  std::string_view unit_;
-  std::string_view description_;
+  const char* unit_;
+  const char* description_;
 };
 
 /// Counts things; `unit` says which ("packets", "bytes", "polls").
 class Counter final : public StatBase {
  public:
-  Counter(std::string_view unit, std::string_view description) : StatBase(unit, description) {}
+  Counter(const char* unit, const char* description) : StatBase(unit, description) {}
   Counter& operator++() {
     ++value_;
     return *this;
@@ -72,7 +76,7 @@ class Counter final : public StatBase {
 /// Sum of simulated times; printed in ns, exact to the ps.
 class TimeSum final : public StatBase {
  public:
-  explicit TimeSum(std::string_view description) : StatBase("ns", description) {}
+  explicit TimeSum(const char* description) : StatBase("ns", description) {}
   TimeSum& operator+=(Time amount) {
     value_ += amount;
     return *this;
@@ -88,7 +92,7 @@ class TimeSum final : public StatBase {
 /// Greatest level that a queue or store reached.
 class Peak final : public StatBase {
  public:
-  Peak(std::string_view unit, std::string_view description) : StatBase(unit, description) {}
+  Peak(const char* unit, const char* description) : StatBase(unit, description) {}
   void observe(std::uint64_t level) {
     if (level > value_) value_ = level;
   }
@@ -106,7 +110,7 @@ class Histogram final : public StatBase {
  public:
   static constexpr unsigned kSubBits = 7;  ///< log2 of the buckets of a power of two
 
-  explicit Histogram(std::string_view description) : StatBase("ns", description) {}
+  explicit Histogram(const char* description) : StatBase("ns", description) {}
   void add(Time sample);
   std::uint64_t count() const { return count_; }
   Time min() const { return count_ == 0 ? Time::zero() : min_; }
@@ -138,7 +142,7 @@ enum class WorkKind { bits, operations };
 /// `busy` is the time that the unit was occupied; busy / elapsed is its share of its bound.
 class Utilisation final : public StatBase {
  public:
-  Utilisation(WorkKind kind, std::string_view description)
+  Utilisation(WorkKind kind, const char* description)
       : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), kind_(kind) {}
   void occupy(Time busy, std::uint64_t work) {
     busy_ += busy;
@@ -181,35 +185,107 @@ class UtilisationTable {
 
 /// Every statistic of a run under a unique full path ("node0.nic.parser", "packets").
 class StatsRegistry {
+  /// What a described group consists of; one for each type of group.
+  struct Member {
+    const char* name;
+    StatBase& (*in)(void* group);
+    bool is_utilisation;
+  };
+  struct Members {
+    const Member* first;
+    std::size_t count;
+  };
+  /// One registered group. All a statistic costs beside itself is a share of this.
+  struct Group {
+    std::string unit_path;
+    void* object;
+    Members members;
+    std::size_t next_of_unit;  ///< registered under the same path; 0: none
+  };
+
  public:
   struct Entry {
     std::string_view unit_path;
     std::string_view name;
-    StatBase* stat;
+    StatBase* stat = nullptr;
     std::string path() const { return std::string{unit_path} + "." + std::string{name}; }
     void visit(StatVisitor& visitor) const { stat->visit(std::string{name}, visitor); }
   };
 
   /// Registers all members of a described group; the group must outlive the registry. A path is taken once.
-  template <class Group>
-  void add(const std::string& unit_path, Group& group) {
-    using Members = boost::describe::describe_members<Group, boost::describe::mod_any_access>;
-    const std::string& path = unit_paths_.emplace_back(unit_path);
-    boost::mp11::mp_for_each<Members>([&](auto member) { add_stat(path, member.name, group.*member.pointer); });
+  template <class Described>
+  void add(const std::string& unit_path, Described& group) {
+    add_group(unit_path, &group, members_of<Described>());
   }
-  /// In order of registration.
-  const std::vector<Entry>& entries() const { return entries_; }
+  /// Calls `use(entry)` for every statistic, in order of registration.
+  template <class Use>
+  void for_each(Use use) const {
+    for (const Group& group : groups_) each_of(group, use);
+  }
+  /// Calls `use(entry, utilisation)` for every Utilisation, in order of registration.
+  template <class Use>
+  void for_each_utilisation(Use use) const {
+    for (const Group& group : groups_) {
+      for (std::size_t i = 0; i < group.members.count; ++i) {
+        if (!group.members.first[i].is_utilisation) continue;
+        const Entry entry = entry_of(group, i);
+        use(entry, static_cast<const Utilisation&>(*entry.stat));
+      }
+    }
+  }
+  /// Calls `open(unit_path)`, `use(entry)` for each statistic of that unit, and `close()`; units in order of
+  /// registration.
+  template <class Open, class Use, class Close>
+  void for_each_unit(Open open, Use use, Close close) const {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (continues_unit_[i]) continue;
+      open(groups_[i].unit_path);
+      each_of(groups_[i], use);
+      for (std::size_t j = groups_[i].next_of_unit; j != 0; j = groups_[j].next_of_unit) each_of(groups_[j], use);
+      close();
+    }
+  }
+  /// All statistics at once, in order of registration: for small systems.
+  std::vector<Entry> entries() const {
+    std::vector<Entry> all;
+    for_each([&](const Entry& entry) { all.push_back(entry); });
+    return all;
+  }
   /// The table outlives the registry.
   void add_table(const UtilisationTable& table) { tables_.push_back(&table); }
   const std::vector<const UtilisationTable*>& tables() const { return tables_; }
   void reset();
 
  private:
-  void add_stat(const std::string& unit_path, const char* name, StatBase& stat);
-  std::vector<Entry> entries_;
+  template <class Described>
+  static Members members_of() {
+    using List = boost::describe::describe_members<Described, boost::describe::mod_any_access>;
+    static const auto table = boost::mp11::mp_apply<std::tuple, List>{};
+    static const std::array<Member, boost::mp11::mp_size<List>::value> members = std::apply(
+        [](auto... member) {
+          return std::array<Member, sizeof...(member)>{Member{
+              member.name,
+              [](void* group) -> StatBase& { return static_cast<Described*>(group)->*decltype(member)::pointer; },
+              std::is_same_v<std::decay_t<decltype(std::declval<Described>().*decltype(member)::pointer)>,
+                             Utilisation>}...};
+        },
+        table);
+    return {members.data(), members.size()};
+  }
+  static Entry entry_of(const Group& group, std::size_t member) {
+    const Member& of = group.members.first[member];
+    return {group.unit_path, of.name, &of.in(group.object)};
+  }
+  template <class Use>
+  static void each_of(const Group& group, Use& use) {
+    for (std::size_t i = 0; i < group.members.count; ++i) use(entry_of(group, i));
+  }
+  void add_group(const std::string& unit_path, void* object, Members members);
+
+  std::deque<Group> groups_;          ///< never moved: entries refer to their paths
+  std::vector<bool> continues_unit_;  ///< another group of the same path came before
+  boost::unordered_flat_map<std::string_view, std::size_t> first_of_unit_;
   std::vector<const UtilisationTable*> tables_;
-  std::deque<std::string> unit_paths_;     ///< one for each group: entries refer to them
-  std::unordered_set<std::size_t> taken_;  ///< hashes of full paths: a thousand nodes have a million of them
 };
 
 }  // namespace rvma

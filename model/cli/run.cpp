@@ -15,6 +15,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/no_effect.hpp"
+#include "cli/table_options.hpp"
 #include "platform/config.hpp"
 #include "platform/system.hpp"
 #include "report/atomic_file.hpp"
@@ -36,8 +37,6 @@ namespace {
 /// Waves of the last cycles before the Verilog table and the C++ one differed.
 constexpr const char* kDifferenceWaves = "table-difference.fst";
 
-enum class TableKind : std::uint8_t { model, rtl, both };
-
 struct RunOptions {
   std::string trace;
   std::string config_file;
@@ -49,8 +48,7 @@ struct RunOptions {
   std::optional<std::uint64_t> seed;
   std::optional<Time> limit;
   std::optional<Time> wall_limit;
-  TableKind table = TableKind::model;
-  std::string wave;
+  TableOptions table;
   std::optional<Bytes> memory_limit;
 };
 
@@ -70,11 +68,8 @@ po::options_description describe_options() {
       "memory-limit", po::value<std::string>(),
       "stop when the program holds so much memory; results are marked partial (default: 7/8 of the machine's)")(
       "progress", "print progress to stderr (automatic on a terminal)")(
-      "table", po::value<std::string>()->default_value("model"),
-      "translation table: model (C++), rtl (Verilog), or both in lock step")(
-      "wave", po::value<std::string>(),
-      "signals of the Verilog table, an FST file a node: F.fst becomes F.node0.fst, ..")(
       "protocol", po::value<std::string>()->default_value("rvma"), "rvma");
+  add_table_options(options);
   return options;
 }
 
@@ -92,28 +87,6 @@ std::optional<Time> time_option(const po::variables_map& values, const char* nam
   if (parsed) return *parsed;
   errors.add(command_line_error(std::string{"--"} + name + ": " + parsed.error().what, parsed.error().expected));
   return std::nullopt;
-}
-
-void read_table_options(const po::variables_map& values, RunOptions& options, ErrorList& errors) {
-  const std::string& table = values["table"].as<std::string>();
-  if (table == "rtl") {
-    options.table = TableKind::rtl;
-  } else if (table == "both") {
-    options.table = TableKind::both;
-  } else if (table != "model") {
-    errors.add(command_line_error("--table: unknown value " + quoted(table), "expected model, rtl or both"));
-  }
-  if (values.count("wave") == 0) return;
-  options.wave = values["wave"].as<std::string>();
-  if (options.table == TableKind::model) {
-    errors.add(
-        command_line_error("--wave: only the Verilog table has signals", "expected --table rtl or both with it"));
-  }
-  const std::string_view name = options.wave;
-  if (name.size() >= 4 && name.substr(name.size() - 4) == ".vcd") {
-    errors.add(command_line_error("--wave: waves are written as FST",
-                                  "expected another name; fst2vcd (Debian package gtkwave) converts an FST file"));
-  }
 }
 
 RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
@@ -140,7 +113,7 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   }
   options.limit = time_option(values, "limit", errors);
   options.wall_limit = time_option(values, "wall-limit", errors);
-  read_table_options(values, options, errors);
+  options.table = read_table_options(values, errors);
   if (values.count("memory-limit") != 0) {
     const auto size = parse_size(values["memory-limit"].as<std::string>());
     if (size) {
@@ -334,16 +307,6 @@ class Clockwork {
   End limit_end_;
 };
 
-std::string describe_difference(const std::string& unit, const std::string& waves,
-                                const LockstepTableCore::Difference& difference) {
-  std::string text = unit + ": the Verilog table differs from the C++ one in its cycle " +
-                     std::to_string(difference.cycle) + ", which ends at " + to_string(difference.edge) + "\n";
-  for (const std::string& line : difference.outputs) text += "  " + line + "\n";
-  text += "Last cycles in which it was clocked:\n" + difference.history;
-  if (!waves.empty()) text += "Signals of the last cycles: " + waves + "\n";
-  return text;
-}
-
 class Run {
  public:
   Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files)
@@ -415,6 +378,7 @@ class Run {
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
     recorder_.finish(now, system_->losses());
     judge(end, report);
+    for (std::string& problem : waves_.close()) report.problems.push_back(std::move(problem));
     if (scoreboard_) {
       scoreboard_->finish(now, recorder_.totals(), end == End::starved);
       if (!scoreboard_->passed()) {
@@ -438,10 +402,12 @@ class Run {
     }
   }
   TableUnitFactory table_factory() {
-    if (options_.table == TableKind::model) return &ModelTableUnit::make;
+    if (options_.table.kind == TableKind::model) return &ModelTableUnit::make;
     RtlTableOptions table;
-    table.lockstep = options_.table == TableKind::both;
-    table.waves = options_.wave;
+    table.lockstep = options_.table.kind == TableKind::both;
+    table.flip_at_lookup = options_.table.flip_at_lookup;
+    table.waves = options_.table.wave;
+    table.waves_opened = [this](const std::string& path, VerilatedTable& writer) { waves_.add(path, writer); };
     table.difference_waves = (options_.out_dir.empty() ? std::string{} : options_.out_dir + "/") + kDifferenceWaves;
     table.differs = [this](const std::string& unit, const std::string& waves,
                            const LockstepTableCore::Difference& difference) {
@@ -490,6 +456,10 @@ class Run {
         report.problems.push_back(table_difference_ + "stopped there: results are partial");
         break;
     }
+    if (options_.table.flip_at_lookup && table_difference_.empty()) {
+      report.problems.emplace_back(
+          "--table-flip: no bit was flipped, as no node's table had so many lookups and a hit");
+    }
     report.partial = end != End::starved;
     if (!report.partial && recorder_.operations() == 0) report.problems.emplace_back("no operation was executed");
   }
@@ -530,19 +500,9 @@ class Run {
   ObserverList nic_observers_;
   std::unique_ptr<System> system_;
   std::unique_ptr<Player> player_;
+  OpenWaves waves_;
   std::string table_difference_;  ///< between the Verilog table and the C++ one: ends the run
 };
-
-/// Whether the wave files of all nodes can be written; creates them.
-void check_waves(const std::string& wave, const Config& config, std::uint32_t ranks, ErrorList& errors) {
-  const std::uint32_t per_node = config.workload.ranks_per_node;
-  for (std::uint32_t node = 0; node < (ranks + per_node - 1) / per_node; ++node) {
-    const std::string path = waves_path(wave, "node" + std::to_string(node));
-    if (std::ofstream{path}) continue;
-    errors.add(command_line_error("--wave: cannot write " + quoted(path)));
-    return;
-  }
-}
 
 /// Restart blocks of ranks whose node never restarts.
 std::vector<std::string> restart_blocks_without_effect(const Config& config, const Trace& trace) {
@@ -591,7 +551,8 @@ int run_command(const std::vector<std::string>& arguments) {
   const std::unique_ptr<Trace> trace = Trace::open(options.trace, errors);
   if (!trace) return report_errors(errors);
   validate(config, trace->ranks(), errors);
-  if (options.table != TableKind::model) {
+  // Of a table that cannot be, there is no shape to be built.
+  if (errors.empty() && options.table.kind != TableKind::model) {
     if (const auto error = check_rtl_table(config.nic.table)) errors.add(*error);
   }
   if (!errors.empty()) return report_errors(errors);
@@ -600,7 +561,7 @@ int run_command(const std::vector<std::string>& arguments) {
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
-  if (!options.wave.empty()) check_waves(options.wave, config, trace->ranks(), errors);
+  if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
   if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
   if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);

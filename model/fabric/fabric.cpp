@@ -41,7 +41,10 @@ Fabric::Fabric(const sc_core::sc_module_name& name, SimContext& context, const F
   publish();
 }
 
-Fabric::~Fabric() = default;
+Fabric::~Fabric() {
+  destroy_backwards(faults_);
+  destroy_backwards(switches_);
+}
 
 void Fabric::build_single() {
   unplugged_ = std::make_unique<Unplugged>();

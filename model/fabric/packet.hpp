@@ -78,27 +78,33 @@ class Payload {
   std::unique_ptr<std::uint8_t[]> bytes_;
   std::uint32_t capacity_ = 0;
   std::uint32_t references_ = 0;
+  std::uint8_t size_class_ = 0;
   PayloadPool* pool_ = nullptr;
 };
 using PayloadRef = boost::intrusive_ptr<Payload>;
 
-/// Owns all payload buffers of a simulation, each of one MTU; must outlive their references.
+/// Owns all payload buffers of a simulation, of at most one MTU each; must outlive their references. Their sizes are
+/// powers of two: much of what NICs read and write is far smaller than a packet.
 class PayloadPool {
  public:
+  /// `buffer_bytes`: of the largest.
   explicit PayloadPool(std::uint32_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
   PayloadPool(const PayloadPool&) = delete;
   PayloadPool& operator=(const PayloadPool&) = delete;
   ~PayloadPool() = default;
-  PayloadRef acquire();
+  /// Holds at least `bytes`, which are at most buffer_bytes().
+  PayloadRef acquire(std::uint32_t bytes);
+  PayloadRef acquire() { return acquire(buffer_bytes_); }
   std::uint32_t buffer_bytes() const { return buffer_bytes_; }
   std::size_t made() const { return owned_.size(); }
-  std::size_t in_use() const { return owned_.size() - free_.size(); }
+  std::size_t in_use() const { return in_use_; }
 
  private:
   friend void intrusive_ptr_release(Payload* payload);
   std::uint32_t buffer_bytes_;
+  std::size_t in_use_ = 0;
   std::vector<std::unique_ptr<Payload>> owned_;
-  std::vector<Payload*> free_;
+  std::array<std::vector<Payload*>, 33> free_;  ///< by the binary logarithm of the size, rounded up
 };
 
 /// The stages of a put, in order; a packet records when it *left* each. Consecutive differences are the latency
@@ -113,15 +119,16 @@ enum class Stage : std::uint8_t {
   transmit,            ///< first bit on the link
   fabric,              ///< last bit at the receiving NIC
   parse,               ///< header parsed, CRC checked, table looked up
+  context,             ///< the window's context is on the NIC
   address_conversion,  ///< bound, bounds checked, page translated
   dma_write,           ///< the packet's last write has entered the posted channel
   count,               ///< counted by the counter unit
   completion_write,    ///< the completion word has entered the posted channel
   visible,             ///< the word is visible in memory (end of the latency)
 };
-BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read, transmit, fabric, parse,
+BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read, transmit, fabric, parse, context,
                     address_conversion, dma_write, count, completion_write, visible)
-inline constexpr std::size_t kStages = 14;
+inline constexpr std::size_t kStages = 15;
 using StageTimes = std::array<Time, kStages>;
 
 /// A packet's way through the switches. The link out of a NIC clears it.

@@ -9,7 +9,7 @@
 namespace rvma {
 
 /// `first_capacity`, a power of two: items that the first block holds; there is none before the first item.
-template <class T, std::size_t first_capacity = 64>
+template <class T, std::size_t first_capacity = 8>
 class RingQueue {
  public:
   bool empty() const { return size_ == 0; }

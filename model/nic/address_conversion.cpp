@@ -40,7 +40,8 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
       observers_(observers),
       page_shift_(log2_of(page.count())),
       latency_(config.receive.conversion_latency),
-      cache_(config.page_cache.on_chip),
+      cache_(config.page_cache.on_chip,
+             make_replacement(config.page_cache.policy, Random(this->context().seed(), path() + ".page_cache"))),
       line_buffers_(kLineBytes),
       fetches_(config.receive.page_misses),
       decision_(*this, "decision", [this] { run(); }) {
@@ -63,7 +64,11 @@ void AddressConversion::convert(PacketPtr packet, Cycles ready) {
 }
 
 void AddressConversion::arm() {
-  if (!queue_.empty()) decision_.at(clock().time_of(std::max({queue_.front().ready, next_decision_, current_cycle()})));
+  if (!resumed_.empty()) {
+    decision_.at(clock().time_of(std::max(next_decision_, current_cycle())));
+  } else if (!queue_.empty()) {
+    decision_.at(clock().time_of(std::max({queue_.front().ready, next_decision_, current_cycle()})));
+  }
 }
 
 void AddressConversion::stall(Stall cause, Time since) {
@@ -78,10 +83,11 @@ void AddressConversion::stall(Stall cause, Time since) {
 
 void AddressConversion::run() {
   needs_room_ = false;
-  if (queue_.empty()) return;
-  // 1. One decision a cycle, in arrival order.
+  if (queue_.empty() && resumed_.empty()) return;
+  // 1. One decision a cycle, in arrival order; packets that waited for a context have waited long enough.
   const Cycles cycle = current_cycle();
-  const Cycles due = std::max(queue_.front().ready, next_decision_);
+  const Cycles ready = resumed_.empty() ? queue_.front().ready : resumed_.front().ready;
+  const Cycles due = std::max(ready, next_decision_);
   if (due > cycle || clock().time_of(cycle) > now()) {
     arm();
     return;
@@ -105,12 +111,55 @@ void AddressConversion::run() {
   next_decision_ = cycle + Cycles{1};
   ++stats_.decisions;
   stats_.decide.occupy(clock().time_of(next_decision_) - now(), 1);
-  decide(queue_.pop().packet, cycle);
+  if (resumed_.empty()) {
+    PacketPtr packet = queue_.pop().packet;
+    packet->stamp(Stage::context, packet->left[static_cast<std::size_t>(Stage::parse)]);
+    WindowLookup window = resolve(lookup->take());
+    if (!wait_for_context(packet, window)) decide(std::move(packet), window, cycle);
+  } else {
+    Resumed next = resumed_.pop();
+    decide(std::move(next.packet), next.window, cycle);
+    if (next.is_pinned) contexts->unpin(next.window.slot);
+  }
   arm();
 }
 
-void AddressConversion::decide(PacketPtr packet, Cycles cycle) {
-  const LookupResult answer = lookup->take();
+WindowLookup AddressConversion::resolve(const LookupResult& answer) {
+  if (contexts.size() > 0) return contexts->resolve(answer);
+  return {answer.hit, WindowId{answer.slot.value()}, answer.sweeping};
+}
+
+bool AddressConversion::wait_for_context(PacketPtr& packet, WindowLookup& window) {
+  if (window.hit || window.sweeping || contexts.size() == 0 || !contexts->has_spilled()) return false;
+  // Only the first packet of a message needs the context: the others go where their message is bound.
+  const DataHeader& header = packet->data;
+  if (windows_.is_closed(header.destination_pid, header.mailbox) || !delivery->is_first(*packet)) return false;
+  const std::uint64_t held = last_held_ + 1;
+  if (!contexts->fetch(header.destination_pid, header.mailbox,
+                       [this, held](ContextIf::Fetched outcome, WindowId found) { resume(held, outcome, found); })) {
+    window.sweeping = true;
+    return false;
+  }
+  last_held_ = held;
+  held_.emplace(held, std::move(packet));
+  stats_.held.observe(held_.size());
+  return true;
+}
+
+void AddressConversion::resume(std::uint64_t held, ContextIf::Fetched outcome, WindowId window) {
+  const auto place = held_.find(held);
+  Resumed next;
+  next.packet = std::move(place->second);
+  held_.erase(place);
+  next.is_pinned = outcome == ContextIf::Fetched::found;
+  next.window = {next.is_pinned, window, outcome == ContextIf::Fetched::no_room};
+  next.ready = current_cycle();
+  next.packet->stamp(Stage::context, now());
+  resumed_.push(std::move(next));
+  arm();
+}
+
+void AddressConversion::decide(PacketPtr packet, const WindowLookup& window, Cycles cycle) {
   const Time at = now();
   const TransportHeader& transport = packet->transport;
   const MessageRef message{transport.source, transport.source_incarnation, transport.generation, packet->data.message};
@@ -163,17 +212,25 @@ void AddressConversion::decide(PacketPtr packet, Cycles cycle) {
     // 4. The first packet of a message binds it; a get's request is answered.
     case MessageState::unseen:
       if (packet->data.is_get) {
-        read(std::move(packet), message, answer);
+        read(std::move(packet), message, window);
         return;
       }
-      bind(std::move(packet), message, answer, cycle);
+      bind(std::move(packet), message, window, cycle);
       return;
   }
 }
 
-void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const LookupResult& answer, Cycles cycle) {
+void AddressConversion::note_use(const Packet& packet, const WindowLookup& window) {
+  if (contexts.size() == 0 || !window.hit) return;
+  const bool has_waited =
+      packet.left[static_cast<std::size_t>(Stage::context)] > packet.left[static_cast<std::size_t>(Stage::parse)];
+  contexts->used(window.slot, has_waited);
+}
+
+void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const WindowLookup& window, Cycles cycle) {
   const Time at = now();
-  const BindAnswer bound = windows_.bind(message.source, packet->data, answer);
+  note_use(*packet, window);
+  const BindAnswer bound = windows_.bind(message.source, packet->data, window);
   if (bound.malformed) {
     ++stats_.mismatches;
     ignore(*packet, "mismatch", at);
@@ -213,9 +270,10 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
   place(std::move(packet), message, bound.place, cycle);
 }
 
-void AddressConversion::read(PacketPtr packet, const MessageRef& message, const LookupResult& answer) {
+void AddressConversion::read(PacketPtr packet, const MessageRef& message, const WindowLookup& window) {
   const Time at = now();
-  const ReadAnswer read = windows_.read(packet->data, answer);
+  note_use(*packet, window);
+  const ReadAnswer read = windows_.read(packet->data, window);
   if (read.malformed) {
     ++stats_.mismatches;
     ignore(*packet, "mismatch", at);

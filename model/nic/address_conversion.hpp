@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <systemc>
+#include <unordered_map>
 #include <vector>
 
 #include "base/component.hpp"
 #include "fabric/interfaces.hpp"
 #include "nic/config.hpp"
+#include "nic/context_cache.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/observer.hpp"
@@ -42,12 +44,13 @@ struct AddressConversionStats {
   TimeSum translation_wait_ns{"time that packets waited for page translations, each on its own"};
   Peak queue{"packets", "packets between parser and decision"};
   Peak waiting{"packets", "packets waiting for page translations"};
+  Peak held{"packets", "packets waiting for their window's context"};
   Utilisation decide{WorkKind::operations, "decisions, one a cycle"};
   BOOST_DESCRIBE_CLASS(AddressConversionStats, (),
                        (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, reads,
                         refused_no_mailbox, refused_closed, refused_bad_key, refused_stale, refused_no_buffer,
                         refused_bounds, refused_busy, page_hits, page_misses, line_fetches, stalled_on_writes_ns,
-                        stalled_on_misses_ns, translation_wait_ns, queue, waiting, decide),
+                        stalled_on_misses_ns, translation_wait_ns, queue, waiting, held, decide),
                        (), ())
 };
 
@@ -58,6 +61,8 @@ class AddressConversion : public Component, public AddressConversionIf, public C
  public:
   sc_core::sc_port<TableLookupIf> lookup;
   sc_core::sc_port<DeliveryIf> delivery;
+  /// Unbound: all contexts are on chip, and the slot that the table names is the window's number.
+  sc_core::sc_port<ContextIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> contexts;
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<PayloadWriterIf> writer;
   /// Unbound: every get is refused `busy`.
@@ -90,6 +95,13 @@ class AddressConversion : public Component, public AddressConversionIf, public C
     PacketPtr packet;
     Cycles ready;
   };
+  /// A packet whose window has been looked for in host memory.
+  struct Resumed {
+    PacketPtr packet;
+    WindowLookup window;
+    bool is_pinned = false;
+    Cycles ready;
+  };
   /// A bound packet on its way through page translation.
   struct Translation {
     PlacedPacket placed;
@@ -118,9 +130,15 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   void arm();
   void stall(Stall cause, Time since);
 
-  void decide(PacketPtr packet, Cycles cycle);
-  void bind(PacketPtr packet, const MessageRef& message, const LookupResult& answer, Cycles cycle);
-  void read(PacketPtr packet, const MessageRef& message, const LookupResult& answer);
+  void decide(PacketPtr packet, const WindowLookup& window, Cycles cycle);
+  WindowLookup resolve(const LookupResult& answer);
+  /// True: the packet waits until its window's context is on chip; it will be among `resumed_`.
+  bool wait_for_context(PacketPtr& packet, WindowLookup& window);
+  void resume(std::uint64_t held, ContextIf::Fetched outcome, WindowId window);
+  void bind(PacketPtr packet, const MessageRef& message, const WindowLookup& window, Cycles cycle);
+  void read(PacketPtr packet, const MessageRef& message, const WindowLookup& window);
+  /// The first packet of a message has met its window.
+  void note_use(const Packet& packet, const WindowLookup& window);
   void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
   void place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);
@@ -149,6 +167,10 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   std::uint32_t ranks_per_node_ = 1;
 
   FifoRing<Arrival> queue_;
+  /// Packets that wait for contexts: those of one mailbox go on in the order in which they came.
+  std::unordered_map<std::uint64_t, PacketPtr> held_;
+  std::uint64_t last_held_ = 0;
+  FifoRing<Resumed> resumed_;
   Cycles next_decision_;
   Cycles last_out_{-1};  ///< latest cycle in which a packet has left the pipeline
   bool needs_room_ = false;

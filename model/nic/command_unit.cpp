@@ -129,7 +129,7 @@ void CommandUnit::fetch(Process& owner, Time at) {
     const std::uint64_t slot = owner.fetched % owner.entries;
     const std::uint64_t count = std::min({most, owner.tail - owner.fetched, owner.entries - slot});
     Fetch next;
-    next.bytes = payloads_.acquire();
+    next.bytes = payloads_.acquire(static_cast<std::uint32_t>(kDescriptorBytes * count));
     next.count = static_cast<std::uint32_t>(count);
     DmaRead read;
     read.from.add(PhysicalAddress{owner.ring.value() + kDescriptorBytes * slot},
@@ -310,7 +310,7 @@ void CommandUnit::dma_written(std::uint64_t tag, Time entered, Time /*visible*/)
 
 void CommandUnit::look(std::uint32_t index, Time at) {
   Look& look = looks_[index];
-  look.bytes = payloads_.acquire();
+  look.bytes = payloads_.acquire(kLookBytes);
   DmaRead read;
   read.from.add(look.word, kLookBytes);
   read.into = look.bytes;

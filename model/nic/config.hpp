@@ -6,6 +6,7 @@
 
 #include "base/config.hpp"
 #include "nic/congestion.hpp"
+#include "nic/replacement.hpp"
 
 namespace rvma {
 
@@ -28,6 +29,24 @@ struct OnChipConfig {
   explicit OnChipConfig(std::uint32_t entries, std::string_view description, std::uint32_t most = 1U << 24U)
       : on_chip(entries, {1, most}, description) {}
   BOOST_DESCRIBE_CLASS(OnChipConfig, (), (on_chip), (), ())
+};
+
+/// A cache on the NIC of things that are too many to be held there at once.
+struct CacheConfig {
+  Key<std::uint32_t> on_chip;
+  Key<ReplacementName> policy{ReplacementName{}, "which entry makes room for another"};
+  CacheConfig(std::uint32_t entries, std::string_view description, std::uint32_t most = 1U << 24U)
+      : on_chip(entries, {1, most}, description) {}
+  BOOST_DESCRIBE_CLASS(CacheConfig, (), (on_chip, policy), (), ())
+};
+
+struct WindowConfig {
+  Key<std::uint32_t> on_chip{2048, {1, 65536}, "window contexts on the NIC"};  // the table's values have 16 bits
+  Key<bool> spill{true, "on: beyond them contexts lie in host memory; off: beyond them init_window is answered full"};
+  Key<ReplacementName> policy{ReplacementName{}, "which context makes room for another"};
+  Key<std::uint32_t> misses{
+      16, {1, 1024}, "searches of host memory for a context outstanding; beyond it messages are refused busy"};
+  BOOST_DESCRIBE_CLASS(WindowConfig, (), (on_chip, spill, policy, misses), (), ())
 };
 
 struct CommandConfig {
@@ -144,11 +163,11 @@ struct NicConfig {
   Key<std::uint32_t> history{16, {0, 65536}, "completed buffers remembered per window"};
   Key<std::uint32_t> closed_memory{64, {1, 65536}, "closed mailboxes remembered, to refuse `closed`"};
   TableConfig table;
-  OnChipConfig windows{2048, "window contexts on the NIC", 65536};  // the table's values have 16 bits
+  WindowConfig windows;
   OnChipConfig buffers{8192, "posted buffers on the NIC, all windows together"};
   CounterConfig counters;
   OnChipConfig binding{4096, "messages of more than one packet bound at a time"};
-  OnChipConfig page_cache{8192, "page translations on the NIC, fetched eight at a time"};
+  CacheConfig page_cache{8192, "page translations on the NIC, fetched eight at a time"};
   CommandConfig command;
   TransmitConfig transmit;
   ReceiveConfig receive;

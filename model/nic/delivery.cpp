@@ -72,6 +72,13 @@ ReceiveContext::Answer ReceiveContext::admit(std::uint32_t sequence, MessageId m
   return answer;
 }
 
+bool ReceiveContext::is_first(std::uint32_t sequence, MessageId message) const {
+  const std::int32_t ahead = serial_distance(sequence, base_);
+  if (ahead < 0 || static_cast<std::uint32_t>(ahead) >= window_ || seen_.test(sequence)) return false;
+  if (serial_distance(message.value(), messages_.base()) < 0) return false;
+  return !messages_.contains(message.value()) || messages_[message.value()].state == MessageState::unseen;
+}
+
 void ReceiveContext::advance_oldest(std::uint32_t oldest) {
   while (messages_.base() != oldest && !messages_.empty()) {
     const Message& passed = messages_.front();

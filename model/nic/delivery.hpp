@@ -78,6 +78,8 @@ class ReceiveContext {
   /// Marks the packet as seen and says whether it is to be handled. Nothing changes if the verdict is `stale`: the
   /// number or id is outside of what an honest sender may have open.
   Answer admit(std::uint32_t sequence, MessageId message, std::uint16_t open_span);
+  /// Whether admit() would hand the packet on as the first of its message that has come to a decision.
+  bool is_first(std::uint32_t sequence, MessageId message) const;
   /// The four below ignore ids and numbers that have passed. Those with a time decide at once, and are told by
   /// acknowledgements that leave at `at` or later.
   void bind(MessageId message, std::uint32_t binding);

@@ -112,6 +112,17 @@ DeliveryIf::Admission DeliveryUnit::admit(const Packet& packet) {
   return admission;
 }
 
+bool DeliveryUnit::is_first(const Packet& packet) {
+  const TransportHeader& header = packet.transport;
+  if (header.destination_incarnation != 0 && header.destination_incarnation != boot_number_) return false;
+  const Source* source = find(header.source);
+  if (source == nullptr) return true;
+  const ReceiveContext& context = source->context;
+  if (header.source_incarnation != context.incarnation()) return header.source_incarnation > context.incarnation();
+  if (header.generation != context.generation()) return header.generation > context.generation();
+  return context.is_first(header.sequence, packet.data.message);
+}
+
 void DeliveryUnit::bind(const MessageRef& message, std::uint32_t binding) {
   Source* source = find(message);
   if (source == nullptr) return;

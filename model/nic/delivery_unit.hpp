@@ -49,6 +49,7 @@ class DeliveryUnit : public Component, public DeliveryIf {
                std::uint32_t boot_number, PacketPool& packets);
 
   Admission admit(const Packet& packet) override;
+  bool is_first(const Packet& packet) override;
   void bind(const MessageRef& message, std::uint32_t binding) override;
   void refuse(const MessageRef& message, Outcome reason, Time at) override;
   void dispose(const MessageRef& message, std::uint32_t sequence, Time at) override;

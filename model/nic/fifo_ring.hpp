@@ -37,7 +37,7 @@ class FifoRing {
 
  private:
   void grow() {
-    std::vector<T> larger(slots_.empty() ? 16 : 2 * slots_.size());
+    std::vector<T> larger(slots_.empty() ? 4 : 2 * slots_.size());
     for (std::size_t i = 0; i < size_; ++i) larger[i] = std::move((*this)[i]);
     slots_ = std::move(larger);
     head_ = 0;

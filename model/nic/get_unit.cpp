@@ -22,9 +22,9 @@ DmaWrite word_write(PhysicalAddress to, std::uint64_t first, std::uint64_t secon
 }  // namespace
 
 GetUnit::GetUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, Bytes page,
-                 NodeId node, WindowStore& windows, InterruptArm& arm, const ObserverList& observers)
+                 NodeId node, WindowStore& windows, ContextCache& contexts, InterruptArm& arm,
+                 const ObserverList& observers)
     : Component(name, context, config.clock),
-      table("table"),
       delivery("delivery"),
       dma("dma"),
       transmit("transmit"),
@@ -33,6 +33,7 @@ GetUnit::GetUnit(const sc_core::sc_module_name& name, SimContext& context, const
       page_bytes_(page.count()),
       node_(node),
       windows_(windows),
+      contexts_(contexts),
       arm_(arm),
       observers_(observers),
       random_(context.seed(), path()),
@@ -111,18 +112,13 @@ void GetUnit::open_window(Index index) {
   get.mailbox = window.mailbox;
   get.key = window.key;
   // 3. The table learns the mailbox.
-  TableCommand insert;
-  insert.operation = TableOperation::insert;
-  insert.pid = get.request.pid;
-  insert.mailbox = window.mailbox;
-  insert.slot = allocated.slot;
-  table->command(insert, current_cycle(),
-                 [this, index, buffer, window](const TableAnswer& answer) { opened(index, buffer, window, answer); });
+  contexts_.install(allocated.slot, get.request.pid, window.mailbox,
+                    [this, index, buffer, window](TableStatus status) { opened(index, buffer, window, status); });
 }
 
-void GetUnit::opened(Index index, BufferId buffer, const Descriptor& window, const TableAnswer& answer) {
+void GetUnit::opened(Index index, BufferId buffer, const Descriptor& window, TableStatus status) {
   Get& get = gets_[index];
-  if (answer.status != TableStatus::ok) {
+  if (status != TableStatus::ok) {
     windows_.abandon_window(get.slot);
     ++stats_.without_window;
     end(index, Outcome::busy, now());
@@ -197,24 +193,34 @@ void GetUnit::close(Index index, Outcome outcome) {
   if (get.state == State::waiting) --waiting_;
   get.state = State::closing;
   get.outcome = outcome;
+  // As for calls, the context must be on chip.
+  if (contexts_.is_resident(get.slot)) {
+    close_window(index);
+  } else {
+    contexts_.acquire(get.slot, get.request.pid, get.mailbox, [this, index] { close_window(index); });
+  }
+}
+
+void GetUnit::close_window(Index index) {
+  Get& get = gets_[index];
+  const WindowId slot = get.slot;
+  if (get.outcome == Outcome::ok) {
+    // The answer has come while the context was fetched: the window has closed itself.
+    end(index, Outcome::ok, now());
+    return;
+  }
   cut_.clear();
-  windows_.cut_off_window(get.slot, cut_);
-  observers_.tell([&](NicObserver& observer) { observer.get_given_up(node_, get.slot, now()); });
+  windows_.cut_off_window(slot, cut_);
+  observers_.tell([&](NicObserver& observer) { observer.get_given_up(node_, slot, now()); });
   for (const WindowStore::CutMessage& message : cut_) delivery->withdraw(message.source, message.message, now());
   std::vector<BufferId> returned;
-  const SlotId slot = get.slot;
   windows_.begin_close(slot, returned, [this, index] { drained(index); });
   observers_.tell([&](NicObserver& observer) { observer.window_closed(node_, slot, returned, now()); });
 }
 
 void GetUnit::drained(Index index) {
-  Get& get = gets_[index];
-  TableCommand erase;
-  erase.operation = TableOperation::erase;
-  erase.pid = get.request.pid;
-  erase.mailbox = get.mailbox;
-  table->command(erase, current_cycle(), [this, index](const TableAnswer& answer) {
-    RVMA_ASSERT(answer.status == TableStatus::ok, "an open window's mailbox is in the table");
+  const Get& get = gets_[index];
+  contexts_.remove(get.slot, get.request.pid, get.mailbox, [this, index] {
     windows_.release_window(gets_[index].slot);
     end(index, gets_[index].outcome, now());
   });
@@ -268,7 +274,7 @@ void GetUnit::end(Index index, Outcome outcome, Time at) {
 
 // --------------------------------------------------------------------------------------------------------- target
 
-bool GetUnit::serve(NodeId source, const DataHeader& request, SlotId slot, BufferId buffer) {
+bool GetUnit::serve(NodeId source, const DataHeader& request, WindowId slot, BufferId buffer) {
   if (serving_ >= config_.queue) {
     ++stats_.requests_turned_away;
     return false;

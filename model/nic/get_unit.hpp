@@ -12,6 +12,7 @@
 #include "base/component.hpp"
 #include "base/random.hpp"
 #include "nic/config.hpp"
+#include "nic/context_cache.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/interrupt_arm.hpp"
@@ -47,20 +48,19 @@ struct GetStats {
 /// buffer while it is sent; nothing reserves it.
 class GetUnit : public Component, public TransmitIf, public GetServeIf, public GetSinkIf, public DmaClient {
  public:
-  sc_core::sc_port<TableCommandIf> table;
   sc_core::sc_port<DeliveryIf> delivery;
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<TransmitIf> transmit;
 
   /// `page` is the host's page size. Everything that is referred to outlives the unit.
   GetUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, Bytes page, NodeId node,
-          WindowStore& windows, InterruptArm& arm, const ObserverList& observers);
+          WindowStore& windows, ContextCache& contexts, InterruptArm& arm, const ObserverList& observers);
 
   // TransmitIf, for the command unit: gets.
   bool submit(const PutRequest& get, Cycles at) override;
   void on_room(std::function<void()> room) override { room_.push_back(std::move(room)); }
   // Target
-  bool serve(NodeId source, const DataHeader& request, SlotId slot, BufferId buffer) override;
+  bool serve(NodeId source, const DataHeader& request, WindowId slot, BufferId buffer) override;
   // What transmit says of requests and answers
   void ended(const PutRequest& request, Outcome outcome, std::uint32_t tries, Time at) override;
   bool may_read(const PutRequest& answer) override;
@@ -82,7 +82,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
     std::uint32_t tries = 0;
     Mailbox mailbox;  ///< of the answer
     std::uint32_t key = 0;
-    SlotId slot;
+    WindowId slot;
     std::uint64_t activity = 0;  ///< packets of the answer when its time-out was last looked at
     Outcome outcome = Outcome::pending;
   };
@@ -94,9 +94,10 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
 
   void end_of_elaboration() override;
   void open_window(Index index);
-  void opened(Index index, BufferId buffer, const Descriptor& window, const TableAnswer& answer);
+  void opened(Index index, BufferId buffer, const Descriptor& window, TableStatus status);
   void ask(Index index);
   void close(Index index, Outcome outcome);
+  void close_window(Index index);
   void drained(Index index);
   void end(Index index, Outcome outcome, Time at);
   void wait_for_answer(Index index);
@@ -109,6 +110,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   const std::uint64_t page_bytes_;
   const NodeId node_;
   WindowStore& windows_;
+  ContextCache& contexts_;
   InterruptArm& arm_;
   const ObserverList& observers_;
   Random random_;
@@ -119,7 +121,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   std::size_t open_ = 0;
   bool starved_ = false;
   std::vector<std::function<void()>> room_;
-  boost::unordered_flat_map<SlotId, Index> by_slot_;
+  boost::unordered_flat_map<WindowId, Index> by_slot_;
   FifoRing<Due> due_;        ///< one for each get that waits for its answer, by time
   std::size_t waiting_ = 0;  ///< of them, those that still do
   std::size_t serving_ = 0;

@@ -36,6 +36,14 @@ struct LookupResult {
   bool sweeping = false;
 };
 
+/// A table answer as the window store takes it: the window whose context lay in the slot, if it still does.
+struct WindowLookup {
+  bool hit = false;
+  WindowId slot;
+  /// The window cannot be known now: a miss means `busy`, never `no_mailbox`.
+  bool sweeping = false;
+};
+
 class TableLookupIf : public virtual sc_core::sc_interface {
  public:
   /// Presents (pid, mailbox) to the lookup port in cycle `at`; at most one a cycle. Sees the table as all clock edges
@@ -118,6 +126,8 @@ class DeliveryIf : public virtual sc_core::sc_interface {
   };
   /// First step of every data packet, at its decision cycle. A fresh packet *must* be followed by dispose().
   virtual Admission admit(const Packet& packet) = 0;
+  /// Whether admit() would find the packet the first of its message, or of its context. Changes nothing.
+  virtual bool is_first(const Packet& packet) = 0;
   /// The unseen message is bound; `binding` is its entry in the binding store (multi-packet messages only).
   virtual void bind(const MessageRef& message, std::uint32_t binding) = 0;
   /// The unseen message is refused, and with it all its packets to come. Needs no allocation.
@@ -236,7 +246,7 @@ struct RewoundBuffer {
 
 /// One finished epoch, to be told to the host.
 struct Completion {
-  SlotId slot;
+  WindowId slot;
   BufferId buffer;
   Pid pid;
   Mailbox mailbox;
@@ -284,7 +294,7 @@ struct PutRequest {
   std::uint32_t job = 0;
   std::uint32_t uses = 0;
   // Of an answer: whose bytes it reads.
-  SlotId slot;
+  WindowId slot;
   BufferId buffer;
   std::uint64_t posting = 0;
 };
@@ -299,7 +309,7 @@ class TransmitIf : public virtual sc_core::sc_interface {
 class GetServeIf : public virtual sc_core::sc_interface {
  public:
   /// The request reads `buffer` of the window in `slot`, within its bounds. False: no room, refuse it `busy`.
-  virtual bool serve(NodeId source, const DataHeader& request, SlotId slot, BufferId buffer) = 0;
+  virtual bool serve(NodeId source, const DataHeader& request, WindowId slot, BufferId buffer) = 0;
 };
 
 /// What transmit tells of requests and answers, instead of writing a completion word.

@@ -23,10 +23,10 @@ class NicObserver {
                          Time /*at*/) {}
   /// A get has opened its window for the answer, with one buffer; `window` names mailbox, key and buffer. The get is
   /// named by the address of its completion word, as a put is.
-  virtual void get_opened(NodeId /*node*/, Pid /*pid*/, SlotId /*slot*/, BufferId /*buffer*/,
+  virtual void get_opened(NodeId /*node*/, Pid /*pid*/, WindowId /*slot*/, BufferId /*buffer*/,
                           const Descriptor& /*window*/, Time /*at*/) {}
   /// That window is going to close without the answer: what is bound to it is cut off, without message_cut_off().
-  virtual void get_given_up(NodeId /*node*/, SlotId /*slot*/, Time /*at*/) {}
+  virtual void get_given_up(NodeId /*node*/, WindowId /*slot*/, Time /*at*/) {}
   /// At the target: the request was accepted, and reads `buffer`.
   virtual void get_accepted(NodeId /*node*/, const MessageRef& /*request*/, BufferId /*buffer*/, Time /*at*/) {}
   /// At the target: the answer goes out as message `message` (again for each retry) to the asker's window.
@@ -41,7 +41,7 @@ class NicObserver {
   virtual void message_refused(NodeId /*node*/, const MessageRef& /*message*/, Outcome /*reason*/, Time /*at*/) {}
   /// The message is bound (in a catch-all window behind a record of kRecordBytes): its bytes belong at
   /// `buffer_offset`.. of buffer `buffer`, epoch `epoch` of the window.
-  virtual void message_bound(NodeId /*node*/, const MessageRef& /*message*/, SlotId /*slot*/, BufferId /*buffer*/,
+  virtual void message_bound(NodeId /*node*/, const MessageRef& /*message*/, WindowId /*slot*/, BufferId /*buffer*/,
                              Epoch /*epoch*/, std::uint64_t /*buffer_offset*/, std::uint64_t /*length*/, Time /*at*/) {}
   /// The packet's payload has entered the posted channel (order of calls = order of writes).
   virtual void packet_placed(NodeId /*node*/, const PlacedPacket& /*packet*/, std::uint64_t /*buffer_offset*/,
@@ -59,24 +59,25 @@ class NicObserver {
   virtual void completion_written(NodeId /*node*/, const Completion& /*completion*/, Time /*at*/, Time /*visible*/) {}
 
   // Calls, as the NIC executed them.
-  virtual void window_opened(NodeId /*node*/, Pid /*pid*/, SlotId /*slot*/, const Descriptor& /*call*/, Time /*at*/) {}
-  virtual void buffer_posted(NodeId /*node*/, Pid /*pid*/, SlotId /*slot*/, BufferId /*buffer*/,
+  virtual void window_opened(NodeId /*node*/, Pid /*pid*/, WindowId /*slot*/, const Descriptor& /*call*/, Time /*at*/) {
+  }
+  virtual void buffer_posted(NodeId /*node*/, Pid /*pid*/, WindowId /*slot*/, BufferId /*buffer*/,
                              const Descriptor& /*call*/, Time /*at*/) {}
-  virtual void epoch_retired(NodeId /*node*/, SlotId /*slot*/, BufferId /*buffer*/, Epoch /*epoch*/, bool /*by_call*/,
+  virtual void epoch_retired(NodeId /*node*/, WindowId /*slot*/, BufferId /*buffer*/, Epoch /*epoch*/, bool /*by_call*/,
                              Time /*at*/) {}
   /// A rewind has taken effect: every message that is bound to the window and not counted is cut off (without a call of
   /// message_cut_off()), and none will be bound until window_rewound(). Completions decided before are still written.
-  virtual void window_rewinding(NodeId /*node*/, SlotId /*slot*/, Time /*at*/) {}
+  virtual void window_rewinding(NodeId /*node*/, WindowId /*slot*/, Time /*at*/) {}
   /// The rewind is over: `buffers` stand at the front of the bucket, in order, as if just posted; the first has epoch
   /// `epoch`. Their words are zero, and what was on its way to them is visible.
-  virtual void window_rewound(NodeId /*node*/, SlotId /*slot*/, Epoch /*epoch*/,
+  virtual void window_rewound(NodeId /*node*/, WindowId /*slot*/, Epoch /*epoch*/,
                               const std::vector<RewoundBuffer>& /*buffers*/, Time /*at*/) {}
   /// The node has lost power: its NIC knows nothing any more, its memory stays. It comes back, if it does, as a newer
   /// incarnation.
   virtual void node_crashed(NodeId /*node*/, Time /*at*/) {}
   virtual void node_restarted(NodeId /*node*/, std::uint32_t /*incarnation*/, Time /*at*/) {}
-  virtual void window_closed(NodeId /*node*/, SlotId /*slot*/, const std::vector<BufferId>& /*returned*/, Time /*at*/) {
-  }
+  virtual void window_closed(NodeId /*node*/, WindowId /*slot*/, const std::vector<BufferId>& /*returned*/,
+                             Time /*at*/) {}
 };
 
 /// Hands each event to all its members; empty costs one test.

@@ -7,13 +7,15 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/ids.hpp"
+#include "nic/replacement.hpp"
 
 namespace rvma {
 
-/// Fully associative, replaces the line that was used least recently.
+/// Fully associative; a policy says which line makes room.
 ///
 /// A line is named by the *posting* of its buffer (BufferDescriptor::posting, never used twice) and its place in the
 /// buffer's page list. So a line of a buffer that has completed can never answer for another one, whatever buffer ids,
@@ -32,11 +34,12 @@ class PageCache {
   using Line = std::array<PhysicalAddress, kLinePages>;
 
   /// Holds `entries` page translations, rounded down to whole lines, at least one line.
-  explicit PageCache(std::uint32_t entries);
+  explicit PageCache(std::uint32_t entries,
+                     std::unique_ptr<ReplacementPolicy> policy = make_replacement({}, Random{0}));
 
-  /// The line, which becomes the most recently used one; null if it is not here. Valid until the next insert().
+  /// The line, which counts as used; null if it is not here. Valid until the next insert().
   const Line* find(const Key& key);
-  /// Adds or overwrites a line and makes it the most recently used one.
+  /// Adds or overwrites a line, which counts as used.
   void insert(const Key& key, const Line& line);
 
   std::size_t lines() const { return index_.size(); }
@@ -48,18 +51,13 @@ class PageCache {
   struct Entry {
     Key key;
     Line line{};
-    Index newer = kNone;
-    Index older = kNone;
   };
-
-  void unlink(Index entry);
-  void link_newest(Index entry);
 
   std::size_t most_lines_;
   std::vector<Entry> entries_;  ///< grows with use, up to most_lines_
   boost::unordered_flat_map<Key, Index> index_;
-  Index newest_ = kNone;
-  Index oldest_ = kNone;
+  std::unique_ptr<ReplacementPolicy> policy_;
+  Index last_ = kNone;  ///< found or inserted last
 };
 
 }  // namespace rvma

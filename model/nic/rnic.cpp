@@ -18,12 +18,13 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
       payload_writer_("payload_writer", context, p.config, p.node, observers),
       counters_("counters", context, p.config, p.node, windows_, observers),
       completion_writer_("completion_writer", context, p.config, p.node, observers),
-      window_calls_("window_calls", context, p.config, p.node, windows_, payloads, observers),
+      contexts_("contexts", context, p.config, windows_),
+      window_calls_("window_calls", context, p.config, p.node, windows_, contexts_, payloads, observers),
       delivery_("delivery", context, p.config, p.node, p.boot_number, packets),
       command_("command", context, p.config, payloads, arm_),
       transmit_("transmit", context, {p.config, p.page, p.node, p.boot_number, p.timing_only}, packets, payloads, arm_,
                 observers),
-      gets_("gets", context, p.config, p.page, p.node, windows_, arm_, observers),
+      gets_("gets", context, p.config, p.page, p.node, windows_, contexts_, arm_, observers),
       egress_("egress", context, p.config, p.node, observers),
       input_(parser_),
       armed_completions_(arm_, completion_writer_, gets_),
@@ -50,11 +51,11 @@ void Rnic::bind_units() {
   command_.transmit(transmit_);
   command_.gets(gets_);
   gets_.transmit(transmit_);
-  gets_.table(*table_);
   gets_.delivery(delivery_);
   transmit_.gets(gets_);
   conversion_.gets(gets_);
-  window_calls_.table(*table_);
+  contexts_.table(*table_);
+  contexts_.dma(dma_engine_);
   window_calls_.counters(counters_);
   window_calls_.delivery(delivery_);
   // 3. Receive path.
@@ -63,6 +64,7 @@ void Rnic::bind_units() {
   parser_.acknowledgements(transmit_);
   conversion_.lookup(*table_);
   conversion_.delivery(delivery_);
+  conversion_.contexts(contexts_);
   conversion_.writer(payload_writer_);
   payload_writer_.delivery(delivery_);
   payload_writer_.counter(counters_);

@@ -109,6 +109,7 @@ class Rnic : public Component {
   PayloadWriter payload_writer_;
   CounterUnit counters_;
   CompletionWriter completion_writer_;
+  ContextCache contexts_;
   WindowCalls window_calls_;
   DeliveryUnit delivery_;
   CommandUnit command_;

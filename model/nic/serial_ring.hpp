@@ -56,7 +56,7 @@ class SerialRing {
  private:
   std::uint32_t mask() const { return static_cast<std::uint32_t>(items_.size()) - 1; }
   void grow() {
-    std::vector<T> larger(items_.empty() ? 8 : 2 * items_.size());
+    std::vector<T> larger(items_.empty() ? 2 : 2 * items_.size());
     const auto larger_mask = static_cast<std::uint32_t>(larger.size()) - 1;
     for (std::uint32_t i = 0; i < size_; ++i)
       larger[(base_ + i) & larger_mask] = std::move(items_[(base_ + i) & mask()]);

@@ -223,8 +223,6 @@ TranslationTable::TranslationTable(const TableShape& shape)
   RVMA_ASSERT(shape.stash <= TableShape::kMostStash, "translation table: stash");
   RVMA_ASSERT(shape.max_kicks <= TableShape::kMostKicks, "translation table: max_kicks");
   RVMA_ASSERT(shape.latency >= 1 && shape.latency <= 3, "translation table: latency");
-  path_.reserve(shape.max_kicks);
-  writes_.reserve(shape.max_kicks + 1);
 }
 
 TableOutputs TranslationTable::outputs() const {

@@ -279,7 +279,7 @@ class TranslationTable {
     void clear();
 
    private:
-    static constexpr std::size_t kPart = 8;
+    static constexpr std::size_t kPart = 32;
     static const Entry kEmpty;
     std::size_t size_;
     std::vector<std::unique_ptr<Entry[]>> parts_;
@@ -368,7 +368,7 @@ class TranslationTable {
     TableKey key;
     TabulationHash::Rows rows{};
   };
-  std::array<HashedKey, 64> hashed_{};
+  std::array<HashedKey, 16> hashed_{};
   Entries words_;                                   ///< banks, then stash; both copies hold this but for `flips_`
   std::unordered_map<std::uint32_t, Flips> flips_;  ///< by place
   std::uint32_t entries_ = 0;

@@ -242,7 +242,7 @@ std::uint64_t Transmit::pages_of(const Put& put) const {
 void Transmit::fetch_list_piece(Index index, std::uint64_t first, Time at) {
   Put& put = puts_[index];
   const auto entries = static_cast<std::uint32_t>(std::min<std::uint64_t>(list_entries_, pages_of(put) - first));
-  put.list_piece = payloads_.acquire();
+  put.list_piece = payloads_.acquire(static_cast<std::uint32_t>(kListEntryBytes * entries));
   put.list_piece_entries = entries;
   ++stats_.list_reads;
   DmaRead read;
@@ -512,7 +512,7 @@ void Transmit::read_payload(PacketPtr packet, Index peer_index, Index put, const
   DmaRead read;
   read.from = from;
   if (!timing_only_) {
-    packet->payload = payloads_.acquire();
+    packet->payload = payloads_.acquire(length);
     read.into = packet->payload;
   }
   read.tag = payload_tag(number);

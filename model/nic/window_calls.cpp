@@ -29,14 +29,15 @@ std::uint8_t list_byte(const std::vector<WindowStore::CompletedBuffer>& list, st
 }  // namespace
 
 WindowCalls::WindowCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
-                         WindowStore& windows, PayloadPool& payloads, const ObserverList& observers)
+                         WindowStore& windows, ContextCache& contexts, PayloadPool& payloads,
+                         const ObserverList& observers)
     : Component(name, context, config.clock),
-      table("table"),
       counters("counters"),
       dma("dma"),
       delivery("delivery"),
       node_(node),
       windows_(windows),
+      contexts_(contexts),
       payloads_(payloads),
       observers_(observers),
       execute_(*this, "execute", [this] { run(); }),
@@ -80,10 +81,18 @@ void WindowCalls::perform(const Descriptor& call, Pid pid, const Done& done) {
     default:
       break;
   }
-  // 2. Calls on an open window.
+  perform_on_window(call, pid, done);
+}
+
+void WindowCalls::perform_on_window(const Descriptor& call, Pid pid, const Done& done) {
+  // 2. Calls on an open window; one whose context is in host memory is brought on chip first.
   const WindowStore::SlotAnswer window = windows_.find_window(pid, call.mailbox);
   if (window.status != Status::ok) {
     answer(done, {window.status, 0});
+    return;
+  }
+  if (!contexts_.is_resident(window.slot)) {
+    contexts_.acquire(window.slot, pid, call.mailbox, [this, call, pid, done] { perform_on_window(call, pid, done); });
     return;
   }
   switch (call.opcode) {
@@ -128,22 +137,15 @@ void WindowCalls::open(const Descriptor& call, Pid pid, const Done& done) {
     buffer = posted.buffer;
   }
   // 2. The table learns the mailbox; then the window is open.
-  TableCommand insert;
-  insert.operation = TableOperation::insert;
-  insert.pid = pid;
-  insert.mailbox = call.mailbox;
-  insert.slot = allocated.slot;
-  table->command(insert, current_cycle(),
-                 [this, call, pid, slot = allocated.slot, buffer, done](const TableAnswer& table_answer) {
-                   opened(call, pid, slot, buffer, table_answer, done);
-                 });
+  contexts_.install(allocated.slot, pid, call.mailbox,
+                    [this, call, pid, slot = allocated.slot, buffer, done](TableStatus status) {
+                      opened(call, pid, slot, buffer, status, done);
+                    });
 }
 
-void WindowCalls::opened(const Descriptor& call, Pid pid, SlotId slot, BufferId buffer, const TableAnswer& table_answer,
+void WindowCalls::opened(const Descriptor& call, Pid pid, WindowId slot, BufferId buffer, TableStatus status,
                          const Done& done) {
-  if (table_answer.status != TableStatus::ok) {
-    RVMA_ASSERT(table_answer.status == TableStatus::full || table_answer.status == TableStatus::busy,
-                "the table holds exactly the mailboxes of the window store");
+  if (status != TableStatus::ok) {
     ++stats_.table_refusals;
     windows_.abandon_window(slot);
     answer(done, {Status::full, 0});
@@ -157,7 +159,7 @@ void WindowCalls::opened(const Descriptor& call, Pid pid, SlotId slot, BufferId 
   answer(done, {});
 }
 
-CallAnswer WindowCalls::post_buffer(SlotId slot, const Descriptor& call, Pid pid) {
+CallAnswer WindowCalls::post_buffer(WindowId slot, const Descriptor& call, Pid pid) {
   const WindowStore::PostAnswer posted = windows_.post_buffer(slot, call);
   if (posted.status == Status::ok) {
     observers_.tell(
@@ -166,7 +168,7 @@ CallAnswer WindowCalls::post_buffer(SlotId slot, const Descriptor& call, Pid pid
   return {posted.status, 0};
 }
 
-void WindowCalls::inc_epoch(SlotId slot, const Done& done) {
+void WindowCalls::inc_epoch(WindowId slot, const Done& done) {
   BufferId retired;
   Epoch epoch;
   const Status status = windows_.inc_epoch(slot, retired, epoch);
@@ -178,7 +180,7 @@ void WindowCalls::inc_epoch(SlotId slot, const Done& done) {
   answer_behind_completions(done);
 }
 
-CallAnswer WindowCalls::get_buf_ptrs(SlotId slot, const Descriptor& call) {
+CallAnswer WindowCalls::get_buf_ptrs(WindowId slot, const Descriptor& call) {
   std::vector<WindowStore::CompletedBuffer> list;
   const Status status = windows_.completed_buffers(slot, call.threshold, list);
   if (status != Status::ok) return {status, 0};
@@ -191,7 +193,7 @@ void WindowCalls::write_list(PhysicalAddress to, const std::vector<WindowStore::
   for (std::uint64_t sent = 0; sent < total;) {
     const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(total - sent, payloads_.buffer_bytes()));
     DmaWrite write;
-    write.payload = payloads_.acquire();
+    write.payload = payloads_.acquire(bytes);
     for (std::uint32_t i = 0; i < bytes; ++i) write.payload->data()[i] = list_byte(list, sent + i);
     write.to.add(PhysicalAddress{to.value() + sent}, bytes);
     dma->write(std::move(write), *this, now());
@@ -199,7 +201,7 @@ void WindowCalls::write_list(PhysicalAddress to, const std::vector<WindowStore::
   }
 }
 
-void WindowCalls::rewind(SlotId slot, const Descriptor& call, const Done& done) {
+void WindowCalls::rewind(WindowId slot, const Descriptor& call, const Done& done) {
   // 1. A place for what has to be known until the answer.
   std::size_t index = 0;
   while (index < rewinds_.size() && !rewinds_[index].over) ++index;
@@ -253,7 +255,7 @@ void WindowCalls::finish_rewinds() {
       continue;
     }
     rewind.over = true;
-    const SlotId slot = rewind.slot;
+    const WindowId slot = rewind.slot;
     const Done done = std::exchange(rewind.done, nullptr);
     std::vector<RewoundBuffer> buffers;
     windows_.rewound_buffers(slot, buffers);
@@ -263,17 +265,12 @@ void WindowCalls::finish_rewinds() {
   }
 }
 
-void WindowCalls::close(SlotId slot, const Descriptor& call, Pid pid, const Done& done) {
+void WindowCalls::close(WindowId slot, const Descriptor& call, Pid pid, const Done& done) {
   std::vector<BufferId> returned;
   windows_.begin_close(slot, returned, [this, slot, pid, mailbox = call.mailbox, done] {
     // Drained: the table forgets the mailbox, then the slot may be used again. Completions of the drained epochs are
     // written before the answer is.
-    TableCommand erase;
-    erase.operation = TableOperation::erase;
-    erase.pid = pid;
-    erase.mailbox = mailbox;
-    table->command(erase, current_cycle(), [this, slot, done](const TableAnswer& table_answer) {
-      RVMA_ASSERT(table_answer.status == TableStatus::ok, "an open window's mailbox is in the table");
+    contexts_.remove(slot, pid, mailbox, [this, slot, done] {
       windows_.release_window(slot);
       answer_behind_completions(done);
     });
@@ -288,12 +285,7 @@ void WindowCalls::reap() {
   windows_.take_expired(expired_);
   for (const WindowStore::Expired& window : expired_) {
     ++stats_.expired;
-    TableCommand erase;
-    erase.operation = TableOperation::erase;
-    erase.pid = window.pid;
-    erase.mailbox = window.mailbox;
-    table->command(erase, current_cycle(), [this, slot = window.slot](const TableAnswer& table_answer) {
-      RVMA_ASSERT(table_answer.status == TableStatus::ok, "an expired window's mailbox is in the table");
+    contexts_.remove(window.slot, window.pid, window.mailbox, [this, slot = window.slot] {
       windows_.release_window(slot);
       observers_.tell([&](NicObserver& observer) { observer.window_closed(node_, slot, {}, now()); });
     });

@@ -9,6 +9,7 @@
 
 #include "base/component.hpp"
 #include "nic/config.hpp"
+#include "nic/context_cache.hpp"
 #include "nic/counter_unit.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
@@ -54,14 +55,13 @@ struct WindowCallsStats {
 /// access.
 class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
  public:
-  sc_core::sc_port<TableCommandIf> table;
   sc_core::sc_port<CompletionFlushIf> counters;
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<DeliveryIf> delivery;
 
   /// `windows`, `payloads` and `observers` outlive the unit. Takes the store's on_expired() for itself.
   WindowCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
-              WindowStore& windows, PayloadPool& payloads, const ObserverList& observers);
+              WindowStore& windows, ContextCache& contexts, PayloadPool& payloads, const ObserverList& observers);
 
   void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) override;
 
@@ -88,7 +88,7 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
 
   /// A rewind from its decision to its answer.
   struct Rewind {
-    SlotId slot;
+    WindowId slot;
     std::uint64_t words = 0;    ///< to be zeroed
     std::uint64_t pending = 0;  ///< of them, not in the posted channel
     Time visible;               ///< of those that are
@@ -100,14 +100,14 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   void run();
   void tell_delayed();
   void perform(const Descriptor& call, Pid pid, const Done& done);
+  void perform_on_window(const Descriptor& call, Pid pid, const Done& done);
   void open(const Descriptor& call, Pid pid, const Done& done);
-  void opened(const Descriptor& call, Pid pid, SlotId slot, BufferId buffer, const TableAnswer& table_answer,
-              const Done& done);
-  CallAnswer post_buffer(SlotId slot, const Descriptor& call, Pid pid);
-  void inc_epoch(SlotId slot, const Done& done);
-  CallAnswer get_buf_ptrs(SlotId slot, const Descriptor& call);
-  void close(SlotId slot, const Descriptor& call, Pid pid, const Done& done);
-  void rewind(SlotId slot, const Descriptor& call, const Done& done);
+  void opened(const Descriptor& call, Pid pid, WindowId slot, BufferId buffer, TableStatus status, const Done& done);
+  CallAnswer post_buffer(WindowId slot, const Descriptor& call, Pid pid);
+  void inc_epoch(WindowId slot, const Done& done);
+  CallAnswer get_buf_ptrs(WindowId slot, const Descriptor& call);
+  void close(WindowId slot, const Descriptor& call, Pid pid, const Done& done);
+  void rewind(WindowId slot, const Descriptor& call, const Done& done);
   void rewind_drained(std::size_t index);
   void finish_rewinds();
   void write_list(PhysicalAddress to, const std::vector<WindowStore::CompletedBuffer>& list);
@@ -118,6 +118,7 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
 
   NodeId node_;
   WindowStore& windows_;
+  ContextCache& contexts_;
   PayloadPool& payloads_;
   const ObserverList& observers_;
   FifoRing<Pending> pending_;                  ///< handed over ahead of their cycle

@@ -64,7 +64,7 @@ bool WindowStore::Impl::would_complete_at_once(const Window& window) const {
 }
 
 /// Completes, in epoch order, the retired buffers at the front for which nothing is left to wait.
-void WindowStore::Impl::complete_drained(Window& window, SlotId slot) {
+void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
   while (window.oldest != kNoBuffer) {
     const BufferId id = window.oldest;
     const Buffer& buffer = buffers[id];
@@ -103,7 +103,7 @@ void WindowStore::Impl::complete_drained(Window& window, SlotId slot) {
 }
 
 /// The mailbox is free for a new window from now on; the slot when the table has forgotten it.
-void WindowStore::Impl::expire(Window& window, SlotId slot) {
+void WindowStore::Impl::expire(Window& window, WindowId slot) {
   window.state = WindowState::expired;
   slot_of.erase(window.mailbox_key());
   // Nobody has a second message for a get's window, and there may be many: they would push the others out.
@@ -113,7 +113,7 @@ void WindowStore::Impl::expire(Window& window, SlotId slot) {
 
 /// A message bound to the buffer has ended, whole or cut off, and nothing of it is on the way.
 void WindowStore::Impl::finish_message(Buffer& buffer) {
-  const SlotId slot = buffer.slot;
+  const WindowId slot = buffer.slot;
   Window& window = windows[slot];
   RVMA_ASSERT(buffer.generation == window.generation,
               "a slot is not used again while a message is bound to its window");
@@ -150,7 +150,7 @@ void WindowStore::Impl::tell_due(bool caller_takes_completions) {
 // ------------------------------------------------------------------------------------------------------------ binding
 
 /// Window of the message, or why there is none. The context must be the packet's own, whatever slot the table named.
-Outcome WindowStore::Impl::find_own_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const {
+Outcome WindowStore::Impl::find_own_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const {
   if (lookup.hit && lookup.slot.index() < slots.made()) {
     const Window& window = windows[lookup.slot];
     slot = lookup.slot;
@@ -160,7 +160,7 @@ Outcome WindowStore::Impl::find_own_slot(const DataHeader& header, const LookupR
   return miss_reason(header, lookup);
 }
 
-Outcome WindowStore::Impl::find_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const {
+Outcome WindowStore::Impl::find_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const {
   const Outcome reason = find_own_slot(header, lookup, slot);
   if (reason != Outcome::no_mailbox) return reason;
   // Nobody's: the process's catch-all window takes it.
@@ -170,7 +170,7 @@ Outcome WindowStore::Impl::find_slot(const DataHeader& header, const LookupResul
   return Outcome::pending;
 }
 
-Outcome WindowStore::Impl::miss_reason(const DataHeader& header, const LookupResult& lookup) const {
+Outcome WindowStore::Impl::miss_reason(const DataHeader& header, const WindowLookup& lookup) const {
   const MailboxKey key{header.destination_pid, header.mailbox};
   if (closed.contains(key)) return Outcome::closed;
   if (lookup.sweeping) return Outcome::busy;
@@ -244,7 +244,7 @@ void WindowStore::Impl::reserve(Window& window, const Placing& placing, const Da
   if (window.is_catch_all()) ++stats.messages_caught;
 }
 
-BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const LookupResult& lookup) {
+BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const WindowLookup& lookup) {
   Impl& store = *impl_;
   BindAnswer answer;
   const auto refuse = [&answer](Outcome reason) {
@@ -330,7 +330,7 @@ bool WindowStore::place(std::uint32_t binding, NodeId source, const DataHeader& 
 
 // ------------------------------------------------------------------------------------------------------------ reading
 
-ReadAnswer WindowStore::read(const DataHeader& header, const LookupResult& lookup) const {
+ReadAnswer WindowStore::read(const DataHeader& header, const WindowLookup& lookup) const {
   const Impl& store = *impl_;
   ReadAnswer answer;
   const auto refuse = [&answer](Outcome reason) {
@@ -356,7 +356,7 @@ ReadAnswer WindowStore::read(const DataHeader& header, const LookupResult& looku
   return answer;
 }
 
-bool WindowStore::may_read(SlotId slot, BufferId buffer, std::uint64_t posting) const {
+bool WindowStore::may_read(WindowId slot, BufferId buffer, std::uint64_t posting) const {
   const Window& window = impl_->windows[slot];
   if (!window.is_serving()) return false;
   if (impl_->buffers[buffer].descriptor.posting == posting) return true;
@@ -366,7 +366,7 @@ bool WindowStore::may_read(SlotId slot, BufferId buffer, std::uint64_t posting) 
   return false;
 }
 
-std::uint64_t WindowStore::activity(SlotId slot) const { return impl_->windows[slot].activity; }
+std::uint64_t WindowStore::activity(WindowId slot) const { return impl_->windows[slot].activity; }
 
 const BufferDescriptor& WindowStore::buffer(BufferId buffer) const { return impl_->buffers[buffer].descriptor; }
 

@@ -13,6 +13,7 @@
 #include "base/outcome.hpp"
 #include "base/stats.hpp"
 #include "fabric/packet.hpp"
+#include "nic/closed_memory.hpp"
 #include "nic/config.hpp"
 #include "nic/descriptor.hpp"
 #include "nic/interfaces.hpp"
@@ -37,7 +38,7 @@ struct BindAnswer {
   /// The packet is not well cut (outcome is then `bounds`): ignore this packet, its message stays unseen.
   bool malformed = false;
   BufferPlace place;
-  SlotId slot;
+  WindowId slot;
   Epoch epoch;
   std::uint64_t message_offset = 0;  ///< of the message's first byte within the buffer
   bool has_record = false;           ///< a catch-all window: a record stands right before the message
@@ -69,7 +70,7 @@ struct BufferDescriptor {
 struct ReadAnswer {
   Outcome outcome = Outcome::pending;  ///< pending: `buffer` may be read; else refused
   bool malformed = false;              ///< as in BindAnswer
-  SlotId slot;
+  WindowId slot;
   BufferId buffer;
 };
 
@@ -112,7 +113,7 @@ class WindowStore {
 
   struct SlotAnswer {
     Status status = Status::ok;
-    SlotId slot;
+    WindowId slot;
   };
   struct PostAnswer {
     Status status = Status::ok;
@@ -124,7 +125,7 @@ class WindowStore {
     Epoch epoch;
   };
   struct Expired {
-    SlotId slot;
+    WindowId slot;
     Pid pid;
     Mailbox mailbox;
   };
@@ -136,28 +137,36 @@ class WindowStore {
   /// free slot; a victim's context would go to host memory (table delete + insert).
   SlotAnswer allocate_window(const Descriptor& call, Pid pid);
   /// The table knows the slot now: the window is open, and its mailbox no longer remembered as closed.
-  void open_window(SlotId slot);
+  void open_window(WindowId slot);
   /// The table refused the insertion: slot and buffers posted to it are free again.
-  void abandon_window(SlotId slot);
+  void abandon_window(WindowId slot);
   /// Window of (pid, mailbox) as calls see it. Errors: closed (closing, or remembered as closed), no_window.
   SlotAnswer find_window(Pid pid, Mailbox mailbox) const;
+
+  // -- Where contexts lie is the context cache's business; it asks these.
+  /// Window that has the mailbox, in whatever state; no_window.
+  SlotAnswer locate(Pid pid, Mailbox mailbox) const;
+  MailboxKey key_of(WindowId slot) const;
+  /// Nothing is under way that needs the context: it may go to host memory.
+  bool may_leave(WindowId slot) const;
+  bool is_closed(Pid pid, Mailbox mailbox) const;
 
   /// Appends to the bucket of an open window, or of an allocated one that is not open yet. Errors: bad_argument (size
   /// 0, or a second buffer for a one-time window), full. Spill: no free descriptor; the bucket's tail would go to host
   /// memory.
-  PostAnswer post_buffer(SlotId slot, const Descriptor& call);
+  PostAnswer post_buffer(WindowId slot, const Descriptor& call);
   /// Retires the active buffer; its completion (now or later) comes out of take_completions(). Errors: no_buffer.
-  Status inc_epoch(SlotId slot, BufferId& retired, Epoch& epoch);
+  Status inc_epoch(WindowId slot, BufferId& retired, Epoch& epoch);
   /// Epochs whose completion is due: never behind a completion word that the host can see.
-  std::uint64_t completed_epochs(SlotId slot) const;
+  std::uint64_t completed_epochs(WindowId slot) const;
   /// The last `n` completed epochs, newest first, appended to `out`; `history` if n exceeds what is remembered.
-  Status completed_buffers(SlotId slot, std::uint64_t n, std::vector<CompletedBuffer>& out) const;
+  Status completed_buffers(WindowId slot, std::uint64_t n, std::vector<CompletedBuffer>& out) const;
   /// From now on the mailbox refuses `closed`. Appended to `returned`, in bucket order: the active and the unused
   /// buffers, which go back without completion (the active one's descriptor stays until its bound messages have ended).
   /// `drained` runs when all bound messages have ended (perhaps at once), its last act within the call that ended them;
   /// then erase the table entry and release_window().
-  void begin_close(SlotId slot, std::vector<BufferId>& returned, std::function<void()> drained);
-  void release_window(SlotId slot);
+  void begin_close(WindowId slot, std::vector<BufferId>& returned, std::function<void()> drained);
+  void release_window(WindowId slot);
 
   /// A message that a rewind has cut off: its later packets are `stale`.
   struct CutMessage {
@@ -174,11 +183,11 @@ class WindowStore {
   /// window refuses `busy`. `drained` runs when nothing of what was bound is on its way to memory any more; then zero
   /// the words of rewound_buffers() and finish_rewind(). Errors, without a trace: history (n exceeds what is
   /// remembered, or an epoch before `oldest` would come again), full (no descriptors for n buffers).
-  RewindAnswer begin_rewind(SlotId slot, std::uint64_t n, Epoch oldest, std::function<void()> drained);
+  RewindAnswer begin_rewind(WindowId slot, std::uint64_t n, Epoch oldest, std::function<void()> drained);
   /// What came back, front first; valid until finish_rewind().
-  void rewound_buffers(SlotId slot, std::vector<RewoundBuffer>& out) const;
+  void rewound_buffers(WindowId slot, std::vector<RewoundBuffer>& out) const;
   /// The words are zero again: the window takes messages. Returns the epoch of the buffer at its front.
-  Epoch finish_rewind(SlotId slot);
+  Epoch finish_rewind(WindowId slot);
 
   /// One-time windows whose buffer has completed: erase their table entry, then release_window(). Appended to `out`;
   /// empties the list. Their mailbox can be initialised again at once, in another slot: erase first, then insert.
@@ -196,22 +205,22 @@ class WindowStore {
   /// the process's catch-all window, if it has one. There its record is a packet of its own to place() and count(): it
   /// has been placed, and is counted with kRecordBytes. Spill: a table miss (the context in host memory), no free
   /// counter, no free binding entry.
-  BindAnswer bind(NodeId source, const DataHeader& header, const LookupResult& lookup);
+  BindAnswer bind(NodeId source, const DataHeader& header, const WindowLookup& lookup);
   /// Request of a get. Refusals in this order: closed, busy (table being swept), no_mailbox (a catch-all window is
   /// never read); bad_key, also where the window is not readable; no_buffer; bounds (of the active buffer's size); busy
   /// (being rewound). Nothing is reserved, nothing changes.
-  ReadAnswer read(const DataHeader& header, const LookupResult& lookup) const;
+  ReadAnswer read(const DataHeader& header, const WindowLookup& lookup) const;
   /// Whether the buffer that read() gave, as posting `posting`, still belongs to the window: posted or remembered.
-  bool may_read(SlotId slot, BufferId buffer, std::uint64_t posting) const;
+  bool may_read(WindowId slot, BufferId buffer, std::uint64_t posting) const;
   /// Grows with each packet that is bound or placed in the window.
-  std::uint64_t activity(SlotId slot) const;
+  std::uint64_t activity(WindowId slot) const;
   /// Cuts off all messages that are bound to the window and not counted; what is on its way lands, and does not count,
   /// but for messages of one packet. For begin_close().
-  void cut_off_window(SlotId slot, std::vector<CutMessage>& cut);
+  void cut_off_window(WindowId slot, std::vector<CutMessage>& cut);
   /// Later packet of a bound message. False: it contradicts the binding or was placed already, and changes nothing.
   bool place(std::uint32_t binding, NodeId source, const DataHeader& header, BufferPlace& place);
   struct CutOff {
-    SlotId slot;
+    WindowId slot;
     BufferId buffer;
     Epoch epoch;               ///< of the buffer, if it is retired
     bool retired_now = false;  ///< a managed window: the hole retires the buffer

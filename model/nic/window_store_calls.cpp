@@ -31,7 +31,7 @@ WindowStore::SlotAnswer WindowStore::allocate_window(const Descriptor& call, Pid
   if (store.slot_of.contains(key)) return {Status::exists, {}};
   if (catch_all && store.catch_all_of.contains(pid)) return {Status::exists, {}};
   if (!store.slots.available()) return {Status::full, {}};
-  const SlotId slot{static_cast<std::uint16_t>(store.slots.take())};
+  const WindowId slot{store.slots.take()};
   store.windows.reach(store.slots.made());
   Window& window = store.windows[slot];
   const std::uint32_t generation = window.generation + 1;
@@ -52,7 +52,7 @@ WindowStore::SlotAnswer WindowStore::allocate_window(const Descriptor& call, Pid
   return {Status::ok, slot};
 }
 
-void WindowStore::open_window(SlotId slot) {
+void WindowStore::open_window(WindowId slot) {
   Window& window = impl_->windows[slot];
   RVMA_ASSERT(window.state == WindowState::allocated, "a window is opened once, after its allocation");
   window.state = WindowState::open;
@@ -60,7 +60,7 @@ void WindowStore::open_window(SlotId slot) {
   ++impl_->stats.windows_opened;
 }
 
-void WindowStore::abandon_window(SlotId slot) {
+void WindowStore::abandon_window(WindowId slot) {
   Impl& store = *impl_;
   Window& window = store.windows[slot];
   RVMA_ASSERT(window.state == WindowState::allocated, "only a window that was never open is abandoned");
@@ -91,7 +91,22 @@ WindowStore::SlotAnswer WindowStore::find_window(Pid pid, Mailbox mailbox) const
   return {impl_->closed.contains(key) ? Status::closed : Status::no_window, {}};
 }
 
-WindowStore::PostAnswer WindowStore::post_buffer(SlotId slot, const Descriptor& call) {
+WindowStore::SlotAnswer WindowStore::locate(Pid pid, Mailbox mailbox) const {
+  const auto found = impl_->slot_of.find(MailboxKey{pid, mailbox});
+  if (found == impl_->slot_of.end()) return {Status::no_window, {}};
+  return {Status::ok, found->second};
+}
+
+MailboxKey WindowStore::key_of(WindowId slot) const { return impl_->windows[slot].mailbox_key(); }
+
+bool WindowStore::may_leave(WindowId slot) const {
+  const Window& window = impl_->windows[slot];
+  return window.state == WindowState::open && window.unfinished == 0 && !window.is_catch_all();
+}
+
+bool WindowStore::is_closed(Pid pid, Mailbox mailbox) const { return impl_->closed.contains(MailboxKey{pid, mailbox}); }
+
+WindowStore::PostAnswer WindowStore::post_buffer(WindowId slot, const Descriptor& call) {
   Impl& store = *impl_;
   Window& window = store.windows[slot];
   RVMA_ASSERT(window.state == WindowState::open || window.state == WindowState::allocated,
@@ -117,7 +132,7 @@ WindowStore::PostAnswer WindowStore::post_buffer(SlotId slot, const Descriptor& 
   return {Status::ok, id};
 }
 
-Status WindowStore::inc_epoch(SlotId slot, BufferId& retired, Epoch& epoch) {
+Status WindowStore::inc_epoch(WindowId slot, BufferId& retired, Epoch& epoch) {
   Window& window = impl_->windows[slot];
   if (window.active == kNoBuffer) return Status::no_buffer;
   retired = window.active;
@@ -128,9 +143,9 @@ Status WindowStore::inc_epoch(SlotId slot, BufferId& retired, Epoch& epoch) {
   return Status::ok;
 }
 
-std::uint64_t WindowStore::completed_epochs(SlotId slot) const { return impl_->windows[slot].completed_epochs; }
+std::uint64_t WindowStore::completed_epochs(WindowId slot) const { return impl_->windows[slot].completed_epochs; }
 
-Status WindowStore::completed_buffers(SlotId slot, std::uint64_t n, std::vector<CompletedBuffer>& out) const {
+Status WindowStore::completed_buffers(WindowId slot, std::uint64_t n, std::vector<CompletedBuffer>& out) const {
   const HistoryRing& history = impl_->windows[slot].history;
   if (n > history.size()) return Status::history;
   for (std::size_t age = 0; age < n; ++age) {
@@ -140,7 +155,7 @@ Status WindowStore::completed_buffers(SlotId slot, std::uint64_t n, std::vector<
   return Status::ok;
 }
 
-void WindowStore::begin_close(SlotId slot, std::vector<BufferId>& returned, std::function<void()> drained) {
+void WindowStore::begin_close(WindowId slot, std::vector<BufferId>& returned, std::function<void()> drained) {
   Impl& store = *impl_;
   Window& window = store.windows[slot];
   RVMA_ASSERT(window.state == WindowState::open, "a window is closed once");
@@ -170,7 +185,7 @@ void WindowStore::begin_close(SlotId slot, std::vector<BufferId>& returned, std:
   if (window.unfinished == 0) store.finish_close(window);
 }
 
-void WindowStore::release_window(SlotId slot) {
+void WindowStore::release_window(WindowId slot) {
   Impl& store = *impl_;
   Window& window = store.windows[slot];
   RVMA_ASSERT((window.state == WindowState::closing || window.state == WindowState::expired) && window.unfinished == 0,
@@ -187,7 +202,7 @@ void WindowStore::release_window(SlotId slot) {
 
 /// Every message that is bound to the window and not counted whole. A message of one packet has no entry: its packet is
 /// on the way, and is not counted when it arrives.
-void WindowStore::Impl::cut_off_all(SlotId slot, std::vector<WindowStore::CutMessage>& cut) {
+void WindowStore::Impl::cut_off_all(WindowId slot, std::vector<WindowStore::CutMessage>& cut) {
   Window& window = windows[slot];
   for (std::uint32_t i = 0; i < bindings.made(); ++i) {
     if (!bindings.contains(i) || bindings[i].cut_off) continue;
@@ -204,7 +219,7 @@ void WindowStore::Impl::cut_off_all(SlotId slot, std::vector<WindowStore::CutMes
   }
 }
 
-void WindowStore::cut_off_window(SlotId slot, std::vector<CutMessage>& cut) {
+void WindowStore::cut_off_window(WindowId slot, std::vector<CutMessage>& cut) {
   Impl& store = *impl_;
   store.cut_off_all(slot, cut);
   // A retired buffer that lacks a message never completes.
@@ -216,7 +231,7 @@ void WindowStore::cut_off_window(SlotId slot, std::vector<CutMessage>& cut) {
 
 /// The last `n` completed buffers stand before the others, and all that were retired or active are as if just posted,
 /// but for what is on its way to them.
-void WindowStore::Impl::bring_back(Window& window, SlotId slot, std::uint64_t n) {
+void WindowStore::Impl::bring_back(Window& window, WindowId slot, std::uint64_t n) {
   for (std::size_t age = 0; age < n; ++age) {
     const BufferId id{buffer_ids.take()};
     buffers.reach(buffer_ids.made());
@@ -242,7 +257,7 @@ void WindowStore::Impl::bring_back(Window& window, SlotId slot, std::uint64_t n)
   window.active = window.oldest;
 }
 
-WindowStore::RewindAnswer WindowStore::begin_rewind(SlotId slot, std::uint64_t n, Epoch oldest,
+WindowStore::RewindAnswer WindowStore::begin_rewind(WindowId slot, std::uint64_t n, Epoch oldest,
                                                     std::function<void()> drained) {
   Impl& store = *impl_;
   Window& window = store.windows[slot];
@@ -269,12 +284,12 @@ WindowStore::RewindAnswer WindowStore::begin_rewind(SlotId slot, std::uint64_t n
   return answer;
 }
 
-void WindowStore::rewound_buffers(SlotId slot, std::vector<RewoundBuffer>& out) const {
+void WindowStore::rewound_buffers(WindowId slot, std::vector<RewoundBuffer>& out) const {
   const std::vector<RewoundBuffer>& rewound = impl_->windows[slot].rewound;
   out.insert(out.end(), rewound.begin(), rewound.end());
 }
 
-Epoch WindowStore::finish_rewind(SlotId slot) {
+Epoch WindowStore::finish_rewind(WindowId slot) {
   Impl& store = *impl_;
   Window& window = store.windows[slot];
   RVMA_ASSERT(window.state == WindowState::rewinding && window.unfinished == 0,

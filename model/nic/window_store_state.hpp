@@ -21,8 +21,8 @@ namespace rvma {
 namespace store {
 
 constexpr BufferId kNoBuffer{std::numeric_limits<std::uint32_t>::max()};
-/// A slot number is the translation table's 16-bit value.
-constexpr std::uint32_t kMostSlots = 1U << 16U;
+/// Windows of a node whose contexts may spill to host memory.
+constexpr std::uint32_t kMostWindows = 1U << 24U;
 
 /// Grows by blocks and never moves what it holds.
 template <class Id, class T>
@@ -35,7 +35,7 @@ class StableVector {
   }
 
  private:
-  static constexpr std::size_t kBlock = 64;
+  static constexpr std::size_t kBlock = 8;
   std::vector<std::unique_ptr<T[]>> blocks_;
 };
 
@@ -80,7 +80,7 @@ class HistoryRing {
 /// message bound to the buffer until its epoch completes.
 struct Buffer {
   BufferDescriptor descriptor;
-  SlotId slot;
+  WindowId slot;
   std::uint32_t generation = 0;  ///< of the slot's window
   BufferId next = kNoBuffer;     ///< in its window's bucket
   Epoch epoch;                   ///< once retired
@@ -152,7 +152,7 @@ struct WindowStore::Impl {
       : mtu(config.mtu->count()),
         history_capacity(config.history),
         counter_capacity(config.counters.on_chip),
-        slots(std::min<std::uint32_t>(config.windows.on_chip, store::kMostSlots)),
+        slots(config.windows.spill ? store::kMostWindows : std::uint32_t{config.windows.on_chip}),
         buffer_ids(config.buffers.on_chip),
         bindings(config.binding.on_chip),
         closed(config.closed_memory) {}
@@ -163,18 +163,18 @@ struct WindowStore::Impl {
   void retire_active(Window& window);
   void finish_message(Buffer& buffer);
   bool would_complete_at_once(const Window& window) const;
-  void complete_drained(Window& window, SlotId slot);
-  void expire(Window& window, SlotId slot);
+  void complete_drained(Window& window, WindowId slot);
+  void expire(Window& window, WindowId slot);
   void finish_close(Window& window);
 
   // -- Rewinding
-  void cut_off_all(SlotId slot, std::vector<WindowStore::CutMessage>& cut);
-  void bring_back(Window& window, SlotId slot, std::uint64_t n);
+  void cut_off_all(WindowId slot, std::vector<WindowStore::CutMessage>& cut);
+  void bring_back(Window& window, WindowId slot, std::uint64_t n);
 
   // -- Binding
-  Outcome find_own_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const;
-  Outcome find_slot(const DataHeader& header, const LookupResult& lookup, SlotId& slot) const;
-  Outcome miss_reason(const DataHeader& header, const LookupResult& lookup) const;
+  Outcome find_own_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const;
+  Outcome find_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const;
+  Outcome miss_reason(const DataHeader& header, const WindowLookup& lookup) const;
   Placing placing_of(const Window& window, const DataHeader& header) const;
   Placing steered(const Window& window, const DataHeader& header) const;
   Placing managed(const Window& window, const DataHeader& header) const;
@@ -189,12 +189,12 @@ struct WindowStore::Impl {
   std::uint32_t counter_capacity;
   IndexAllocator slots;
   IndexAllocator buffer_ids;
-  store::StableVector<SlotId, Window> windows;
+  store::StableVector<WindowId, Window> windows;
   store::StableVector<BufferId, Buffer> buffers;
   BindingStore bindings;
   ClosedMemory closed;
-  boost::unordered_flat_map<MailboxKey, SlotId> slot_of;  ///< allocated and open windows
-  boost::unordered_flat_map<Pid, SlotId> catch_all_of;    ///< catch-all windows: one register a process
+  boost::unordered_flat_map<MailboxKey, WindowId> slot_of;  ///< allocated and open windows
+  boost::unordered_flat_map<Pid, WindowId> catch_all_of;    ///< catch-all windows: one register a process
   std::uint32_t counters_in_use = 0;
   std::uint64_t posts = 0;
   std::vector<Completion> due;

@@ -90,7 +90,10 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
   if (!node_events.empty()) node_events_ = std::make_unique<NodeEvents>(context, *this, std::move(node_events));
 }
 
-System::~System() = default;
+System::~System() {
+  fabric_.reset();
+  destroy_backwards(nodes_);
+}
 
 void System::on_node_events(std::function<void(NodeId)> crashed, std::function<void(NodeId)> restarted) {
   if (!node_events_) return;

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "base/error.hpp"
 
 namespace rvma {
 
-void JsonWriter::indent() { out_ << '\n' << std::string(2 * has_members_.size(), ' '); }
+void JsonWriter::indent() {
+  constexpr std::string_view kSpaces = "                                ";
+  out_ << '\n' << kSpaces.substr(0, std::min(kSpaces.size(), 2 * has_members_.size()));
+}
 
 void JsonWriter::begin_value(std::string_view key) {
   if (has_members_.empty()) return;
@@ -22,13 +26,20 @@ void JsonWriter::begin_value(std::string_view key) {
 
 void JsonWriter::write_string(std::string_view value) {
   out_ << '"';
-  for (const char c : value) {
+  // Characters that stand for themselves in runs: one by one they were a tenth of a short run's time.
+  const auto is_plain = [](char c) { return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20; };
+  while (!value.empty()) {
+    const auto special = std::find_if_not(value.begin(), value.end(), is_plain);
+    const auto plain = static_cast<std::size_t>(special - value.begin());
+    out_ << value.substr(0, plain);
+    value.remove_prefix(plain);
+    if (value.empty()) break;
+    const char c = value.front();
+    value.remove_prefix(1);
     if (c == '"' || c == '\\') {
       out_ << '\\' << c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out_ << fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
-      out_ << c;
+      out_ << fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     }
   }
   out_ << '"';

@@ -23,10 +23,6 @@ std::string without_numbers(const std::string& path) {
   return kind;
 }
 
-const Utilisation* as_utilisation(const StatsRegistry::Entry& entry) {
-  return dynamic_cast<const Utilisation*>(entry.stat);
-}
-
 }  // namespace
 
 std::uint64_t Limit::share_ppm() const {
@@ -39,9 +35,10 @@ std::uint64_t Limit::share_ppm() const {
 
 std::vector<LimitsObserver::Sample> LimitsObserver::sample() const {
   std::vector<Sample> samples;
-  for (const StatsRegistry::Entry& entry : registry_.entries()) {
-    if (const Utilisation* unit = as_utilisation(entry)) samples.push_back({unit->busy(), unit->work()});
-  }
+  samples.reserve(at_begin_.size());
+  registry_.for_each_utilisation([&](const StatsRegistry::Entry& /*entry*/, const Utilisation& unit) {
+    samples.push_back({unit.busy(), unit.work()});
+  });
   for (const UtilisationTable* table : registry_.tables()) {
     for (std::size_t i = 0; i < table->size(); ++i) {
       samples.push_back({table->utilisation(i).busy(), table->utilisation(i).work()});
@@ -57,15 +54,19 @@ void LimitsObserver::put_issued(const PutIssue& /*put*/) {
 
 void LimitsObserver::marked(RankId /*rank*/, bool begin, Time at) {
   if (begin) {
+    ++inside_;
     if (has_begun_) return;
     has_begun_ = true;
     begin_ = at;
     at_begin_ = sample();
-  } else {
-    has_ended_ = true;
-    end_ = at;
-    at_end_ = sample();
+    return;
   }
+  if (inside_ > 0) --inside_;
+  // Only with the last rank does the region end: a sample looks at every unit, and there are as many ranks as nodes.
+  has_ended_ = inside_ == 0;
+  if (!has_ended_) return;
+  end_ = at;
+  at_end_ = sample();
 }
 
 std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) const {
@@ -88,11 +89,9 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     limit.elapsed = elapsed;
     limits.push_back(std::move(limit));
   };
-  for (const StatsRegistry::Entry& entry : registry_.entries()) {
-    const Utilisation* unit = as_utilisation(entry);
-    if (unit == nullptr) continue;
-    add(entry.path(), unit->kind(), since_begin(index++));
-  }
+  registry_.for_each_utilisation([&](const StatsRegistry::Entry& entry, const Utilisation& unit) {
+    add(entry.path(), unit.kind(), since_begin(index++));
+  });
   for (const UtilisationTable* table : registry_.tables()) {
     // Its busiest unit stands for all of them.
     std::size_t busiest = 0;

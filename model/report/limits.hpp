@@ -35,7 +35,7 @@ struct Bottleneck {
   std::uint64_t next_share_ppm = 0;
 };
 
-/// Notes how busy every unit was when the measured region began and ended.
+/// Notes how busy every unit was when the measured region began, with the first rank, and ended, with the last.
 class LimitsObserver : public PlayerObserver {
  public:
   explicit LimitsObserver(const StatsRegistry& registry) : registry_(registry) {}
@@ -54,7 +54,8 @@ class LimitsObserver : public PlayerObserver {
 
   const StatsRegistry& registry_;
   bool has_begun_ = false;
-  bool has_ended_ = false;
+  bool has_ended_ = false;    ///< every rank that began has ended
+  std::uint64_t inside_ = 0;  ///< ranks between their begin and their end
   Time begin_;
   Time end_;
   std::vector<Sample> at_begin_;

@@ -44,7 +44,7 @@ void PutRegistry::forget_answer(Entry& entry) {
   entry.answer.reset();
 }
 
-void PutRegistry::get_opened(NodeId node, Pid pid, SlotId /*slot*/, BufferId /*buffer*/, const Descriptor& window,
+void PutRegistry::get_opened(NodeId node, Pid pid, WindowId /*slot*/, BufferId /*buffer*/, const Descriptor& window,
                              Time /*at*/) {
   bury();
   const WordKey word{node, window.completion.value()};

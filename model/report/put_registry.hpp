@@ -66,7 +66,7 @@ class PutRegistry : public NicObserver {
   void message_opened(NodeId node, PhysicalAddress put, NodeId destination, const MessageRef& message,
                       Time at) override;
   void put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override;
-  void get_opened(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& window, Time at) override;
+  void get_opened(NodeId node, Pid pid, WindowId slot, BufferId buffer, const Descriptor& window, Time at) override;
   void answer_opened(NodeId node, NodeId destination, Pid pid, Mailbox mailbox, const MessageRef& message,
                      Time at) override;
 

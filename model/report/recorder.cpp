@@ -285,7 +285,7 @@ RunRecorder::LastCounted& RunRecorder::last_counted(NodeId node, BufferId buffer
   return buffers[buffer.index()];
 }
 
-void RunRecorder::buffer_posted(NodeId node, Pid /*pid*/, SlotId /*slot*/, BufferId buffer, const Descriptor& call,
+void RunRecorder::buffer_posted(NodeId node, Pid /*pid*/, WindowId /*slot*/, BufferId buffer, const Descriptor& call,
                                 Time /*at*/) {
   take_number(node, buffer, call.completion);
 }
@@ -298,7 +298,7 @@ void RunRecorder::take_number(NodeId node, BufferId buffer, PhysicalAddress word
   last.word = word;
 }
 
-void RunRecorder::window_rewound(NodeId node, SlotId /*slot*/, Epoch /*epoch*/,
+void RunRecorder::window_rewound(NodeId node, WindowId /*slot*/, Epoch /*epoch*/,
                                  const std::vector<RewoundBuffer>& buffers, Time /*at*/) {
   for (const RewoundBuffer& rewound : buffers) {
     // What was counted into it before does not count any more.

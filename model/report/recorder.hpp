@@ -129,10 +129,10 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void node_crashed(NodeId node, Time at) override;
-  void window_rewound(NodeId node, SlotId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
+  void window_rewound(NodeId node, WindowId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
                       Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
-  void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
+  void buffer_posted(NodeId node, Pid pid, WindowId slot, BufferId buffer, const Descriptor& call, Time at) override;
 
  private:
   struct Row;

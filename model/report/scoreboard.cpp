@@ -9,6 +9,7 @@
 
 #include "base/random.hpp"
 #include "base/value_text.hpp"
+#include "nic/window_store.hpp"
 #include "report/scoreboard_shadow.hpp"
 
 namespace rvma {
@@ -70,7 +71,7 @@ void Scoreboard::buffer_freed(NodeId node, PhysicalAddress word) {
   posted_.erase(found);
 }
 
-void Scoreboard::window_opened(NodeId node, Pid pid, SlotId slot, const Descriptor& call, Time at) {
+void Scoreboard::window_opened(NodeId node, Pid pid, WindowId slot, const Descriptor& call, Time at) {
   const NodeKey key{node.value(), slot.value()};
   expect(!windows_.contains(key), at,
          [&] { return fmt::format("node {}: slot {} was opened twice", node.value(), slot.value()); });
@@ -88,7 +89,7 @@ void Scoreboard::window_opened(NodeId node, Pid pid, SlotId slot, const Descript
   windows_.insert_or_assign(key, std::move(window));
 }
 
-void Scoreboard::buffer_posted(NodeId node, Pid /*pid*/, SlotId slot, BufferId id, const Descriptor& call, Time at) {
+void Scoreboard::buffer_posted(NodeId node, Pid /*pid*/, WindowId slot, BufferId id, const Descriptor& call, Time at) {
   const auto window = windows_.find(NodeKey{node.value(), slot.value()});
   const auto posted = posted_.find(NodeKey{node.value(), call.completion.value()});
   if (!expect(
@@ -114,7 +115,7 @@ void Scoreboard::buffer_posted(NodeId node, Pid /*pid*/, SlotId slot, BufferId i
   place = posted->second;
 }
 
-void Scoreboard::window_closed(NodeId node, SlotId slot, const std::vector<BufferId>& returned, Time at) {
+void Scoreboard::window_closed(NodeId node, WindowId slot, const std::vector<BufferId>& returned, Time at) {
   const auto found = windows_.find(NodeKey{node.value(), slot.value()});
   if (!expect(found != windows_.end(), at,
               [&] { return fmt::format("node {}: slot {} was closed but not open", node.value(), slot.value()); })) {
@@ -176,7 +177,7 @@ bool Scoreboard::is_open(NodeId node, Pid pid, Mailbox mailbox) const {
   });
 }
 
-void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId id, Epoch epoch,
+void Scoreboard::message_bound(NodeId node, const MessageRef& message, WindowId slot, BufferId id, Epoch epoch,
                                std::uint64_t buffer_offset, std::uint64_t length, Time at) {
   const auto say = [&](const std::string& what) { return name_of(node, message) + " " + what; };
   // 1. Somebody sent it, to this window.
@@ -248,7 +249,7 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, SlotId sl
   messages_.insert_or_assign(key_of(node, message), std::move(bound));
 }
 
-void Scoreboard::epoch_retired(NodeId node, SlotId slot, BufferId id, Epoch epoch, bool by_call, Time at) {
+void Scoreboard::epoch_retired(NodeId node, WindowId slot, BufferId id, Epoch epoch, bool by_call, Time at) {
   const auto found = windows_.find(NodeKey{node.value(), slot.value()});
   const auto place = buffers_.find(NodeKey{node.value(), id.value()});
   if (!expect(found != windows_.end() && place != buffers_.end() && !found->second->bucket.empty() &&
@@ -407,7 +408,7 @@ void Scoreboard::completion_written(NodeId node, const Completion& completion, T
 }
 
 /// From now on nothing that is bound to the window counts, and nothing is bound to it.
-void Scoreboard::window_rewinding(NodeId node, SlotId slot, Time at) {
+void Scoreboard::window_rewinding(NodeId node, WindowId slot, Time at) {
   const auto found = windows_.find(NodeKey{node.value(), slot.value()});
   if (!expect(found != windows_.end(), at, [&] {
         return fmt::format("node {}: slot {} was rewound but is not open", node.value(), slot.value());
@@ -429,7 +430,7 @@ void Scoreboard::cut_off_all(const std::shared_ptr<ShadowWindow>& window) {
   }
 }
 
-void Scoreboard::window_rewound(NodeId node, SlotId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
+void Scoreboard::window_rewound(NodeId node, WindowId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
                                 Time at) {
   const auto found = windows_.find(NodeKey{node.value(), slot.value()});
   const auto say = [&](const std::string& what) {

@@ -54,28 +54,28 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   void post_issued(const BufferPost& post) override;
   void buffer_freed(NodeId node, PhysicalAddress word) override;
   // NicObserver
-  void get_opened(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& window, Time at) override;
-  void get_given_up(NodeId node, SlotId slot, Time at) override;
+  void get_opened(NodeId node, Pid pid, WindowId slot, BufferId buffer, const Descriptor& window, Time at) override;
+  void get_given_up(NodeId node, WindowId slot, Time at) override;
   void get_accepted(NodeId node, const MessageRef& request, BufferId buffer, Time at) override;
   void packet_sent(NodeId node, const Packet& packet, Time at) override;
   void put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override;
   void packet_arrived(NodeId node, const Packet& packet, Time at) override;
   void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;
-  void message_bound(NodeId node, const MessageRef& message, SlotId slot, BufferId buffer, Epoch epoch,
+  void message_bound(NodeId node, const MessageRef& message, WindowId slot, BufferId buffer, Epoch epoch,
                      std::uint64_t buffer_offset, std::uint64_t length, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_cut_off(NodeId node, const MessageRef& message, BufferId buffer, bool is_broken, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void completion_written(NodeId node, const Completion& completion, Time at, Time visible) override;
-  void window_opened(NodeId node, Pid pid, SlotId slot, const Descriptor& call, Time at) override;
-  void buffer_posted(NodeId node, Pid pid, SlotId slot, BufferId buffer, const Descriptor& call, Time at) override;
-  void epoch_retired(NodeId node, SlotId slot, BufferId buffer, Epoch epoch, bool by_call, Time at) override;
+  void window_opened(NodeId node, Pid pid, WindowId slot, const Descriptor& call, Time at) override;
+  void buffer_posted(NodeId node, Pid pid, WindowId slot, BufferId buffer, const Descriptor& call, Time at) override;
+  void epoch_retired(NodeId node, WindowId slot, BufferId buffer, Epoch epoch, bool by_call, Time at) override;
   void node_crashed(NodeId node, Time at) override;
-  void window_rewinding(NodeId node, SlotId slot, Time at) override;
-  void window_rewound(NodeId node, SlotId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
+  void window_rewinding(NodeId node, WindowId slot, Time at) override;
+  void window_rewound(NodeId node, WindowId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
                       Time at) override;
-  void window_closed(NodeId node, SlotId slot, const std::vector<BufferId>& returned, Time at) override;
+  void window_closed(NodeId node, WindowId slot, const std::vector<BufferId>& returned, Time at) override;
 
  private:
   struct ShadowBuffer;

@@ -11,7 +11,7 @@ namespace rvma {
 
 /// The window for the answer is one like any other, but that no program posted its buffer and no word is written for
 /// it.
-void Scoreboard::get_opened(NodeId node, Pid pid, SlotId slot, BufferId id, const Descriptor& call, Time at) {
+void Scoreboard::get_opened(NodeId node, Pid pid, WindowId slot, BufferId id, const Descriptor& call, Time at) {
   const PutRecord* put = registry_.find(node, call.completion);
   if (!expect(put != nullptr && put->kind == OperationKind::get, at,
               [&] { return fmt::format("node {}: a get was opened that no program issued", node.value()); })) {
@@ -46,7 +46,7 @@ void Scoreboard::get_opened(NodeId node, Pid pid, SlotId slot, BufferId id, cons
   gets_.insert_or_assign(NodeKey{node.value(), call.completion.value()}, std::move(get));
 }
 
-void Scoreboard::get_given_up(NodeId node, SlotId slot, Time at) {
+void Scoreboard::get_given_up(NodeId node, WindowId slot, Time at) {
   const auto found = windows_.find(NodeKey{node.value(), slot.value()});
   if (!expect(found != windows_.end(), at,
               [&] { return fmt::format("node {}: a get was given up that has no window", node.value()); })) {

@@ -1,5 +1,4 @@
 #include <boost/json/serialize.hpp>
-#include <map>
 #include <ostream>
 #include <sstream>
 
@@ -47,10 +46,10 @@ class StatWriter : public StatVisitor {
 
 std::uint64_t stat_sum(const StatsRegistry& stats, std::string_view name) {
   std::uint64_t sum = 0;
-  for (const StatsRegistry::Entry& entry : stats.entries()) {
-    const auto* counter = dynamic_cast<const Counter*>(entry.stat);
-    if (counter != nullptr && entry.name == name) sum += counter->value();
-  }
+  stats.for_each([&](const StatsRegistry::Entry& entry) {
+    if (entry.name != name) return;
+    if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) sum += counter->value();
+  });
   return sum;
 }
 
@@ -109,21 +108,11 @@ void write_bandwidth(JsonWriter& json, const RunReport& report) {
 }
 
 void write_units(JsonWriter& json, const RunReport& report) {
-  // A unit's statistics stand together, units in order of registration.
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<const StatsRegistry::Entry*>> by_unit;
-  for (const StatsRegistry::Entry& entry : report.stats->entries()) {
-    auto& entries = by_unit[std::string{entry.unit_path}];
-    if (entries.empty()) order.emplace_back(entry.unit_path);
-    entries.push_back(&entry);
-  }
   StatWriter writer(json, report.end);
   json.open_object("units");
-  for (const std::string& unit : order) {
-    json.open_object(unit);
-    for (const StatsRegistry::Entry* entry : by_unit[unit]) entry->visit(writer);
-    json.close_object();
-  }
+  report.stats->for_each_unit([&](const std::string& unit) { json.open_object(unit); },
+                              [&](const StatsRegistry::Entry& entry) { entry.visit(writer); },
+                              [&] { json.close_object(); });
   json.close_object();
 }
 

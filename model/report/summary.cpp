@@ -108,8 +108,8 @@ void print_cores(std::ostream& out, const RunReport& report) {
   // Of all cores together: more than a Time holds.
   detail::uint128 burned_ps = 0;
   detail::uint128 asleep_ps = 0;
-  for (const StatsRegistry::Entry& entry : report.stats->entries()) {
-    if (entry.unit_path.find(".core") == std::string_view::npos) continue;
+  report.stats->for_each([&](const StatsRegistry::Entry& entry) {
+    if (entry.unit_path.find(".core") == std::string_view::npos) return;
     if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) {
       if (entry.name == "polls") polls += counter->value();
       if (entry.name == "wakeups") wakeups += counter->value();
@@ -118,7 +118,7 @@ void print_cores(std::ostream& out, const RunReport& report) {
       if (entry.name == "burned_ns") burned_ps += static_cast<std::uint64_t>(time->value().ps());
       if (entry.name == "asleep_ns") asleep_ps += static_cast<std::uint64_t>(time->value().ps());
     }
-  }
+  });
   out << fmt::format("Cores: {} polls, {} wake-ups, {} interrupts; {} ns burned waiting, {} ns asleep\n", polls,
                      wakeups, interrupts, ns_text(burned_ps), ns_text(asleep_ps));
 }

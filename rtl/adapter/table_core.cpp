@@ -28,6 +28,20 @@ std::string text_of(const TableInputs& inputs) {
   return text;
 }
 
+/// The lowest one of the slot's number.
+constexpr std::uint32_t kFlippedBit = table_constants::kKeyBits;
+
+/// Where lookups find a key; nothing if it is not there, or still on its way to copy A.
+std::optional<std::uint32_t> place_of(const VerilatedTable& table, TableKey key) {
+  const TableShape& shape = table.shape();
+  for (std::uint32_t place = 0; place < shape.capacity() + shape.stash; ++place) {
+    const TableWord word = table.stored(TableCopy::a, place);
+    const bool valid = (word[table_constants::kValidBit / 64] >> table_constants::kValidBit % 64 & 1U) != 0;
+    if (valid && word[0] == key.mailbox.value() && (word[1] & 0xffffU) == key.pid.value()) return place;
+  }
+  return std::nullopt;
+}
+
 std::string text_of(const TableOutputs& outputs) {
   std::string text = outputs.command_ready ? "ready " : "";
   if (outputs.lookup_valid) {
@@ -76,6 +90,7 @@ void LockstepTableCore::clock(const TableInputs& inputs, Time edge) {
   const TableOutputs reference = twin_.step(inputs);
   if (!has_differed_) {
     if (last_cycles_) last_cycles_->record(inputs, ps(edge - half_period_), ps(edge));
+    flip_if_due(inputs);
     table_->set_wave_times(ps(edge - half_period_), ps(edge));
     const TableOutputs design = table_->step(inputs);
     steps_[static_cast<std::size_t>(cycle_ % kHistoryCycles)] = {inputs, edge, design, reference};
@@ -90,6 +105,15 @@ void LockstepTableCore::clock(const TableInputs& inputs, Time edge) {
   ++cycle_;
   // 2. The next cycle's. After a difference nobody looks at the Verilog core any more, and the twin goes on alone.
   outputs_ = has_differed_ ? twin_.outputs() : table_->outputs();
+}
+
+void LockstepTableCore::flip_if_due(const TableInputs& inputs) {
+  if (!inputs.lookup_valid || !flip_at_lookup_ || ++lookups_ < *flip_at_lookup_) return;
+  const std::optional<std::uint32_t> place = place_of(*table_, inputs.lookup_key);
+  if (!place) return;
+  table_->corrupt(TableCopy::a, *place, kFlippedBit);
+  if (last_cycles_) last_cycles_->record_flip(TableCopy::a, *place, kFlippedBit);
+  flip_at_lookup_.reset();
 }
 
 std::string LockstepTableCore::history() const {

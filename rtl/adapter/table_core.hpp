@@ -47,7 +47,7 @@ class LockstepTableCore final : public TableCore {
     Time edge;                         ///< that ended it
     std::vector<std::string> outputs;  ///< see OutputComparison
     std::string history;               ///< inputs and outputs of the last cycles, a table
-    bool has_waves = false;            ///< the file was written
+    bool has_waves = false;            ///< the file was written whole
   };
   /// `waves_path`: FST file of the last cycles, written at a difference; empty: none.
   LockstepTableCore(std::unique_ptr<VerilatedTable> table, Time period, std::string waves_path,
@@ -55,6 +55,9 @@ class LockstepTableCore final : public TableCore {
 
   void clock(const TableInputs& inputs, Time edge) override;
   const TableOutputs& outputs() const override { return outputs_; }
+  /// A difference on purpose: flips a bit of the stored word that the `lookup`-th lookup (from 1 on) hits, in the
+  /// Verilog core alone; if that lookup misses, of the first one after it that hits. Call before clock().
+  void flip_bit_at_lookup(std::uint64_t lookup) { flip_at_lookup_ = lookup; }
   /// Groups of outputs that were valid on both sides and agreed.
   std::uint64_t matched() const { return matched_; }
 
@@ -66,6 +69,7 @@ class LockstepTableCore final : public TableCore {
     TableOutputs reference;
   };
   std::string history() const;
+  void flip_if_due(const TableInputs& inputs);
 
   std::unique_ptr<VerilatedTable> table_;
   TranslationTable twin_;
@@ -75,6 +79,8 @@ class LockstepTableCore final : public TableCore {
   bool has_differed_ = false;
   std::int64_t cycle_ = 0;
   std::uint64_t matched_ = 0;
+  std::uint64_t lookups_ = 0;
+  std::optional<std::uint64_t> flip_at_lookup_;  ///< until it is done
   std::vector<Step> steps_;                ///< ring of the last kHistoryCycles; that of cycle c is [c % kHistoryCycles]
   std::optional<LastCycles> last_cycles_;  ///< if waves are wanted
   TableOutputs outputs_;

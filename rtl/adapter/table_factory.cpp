@@ -11,8 +11,9 @@
 namespace rvma {
 
 std::string to_string(const TableShape& shape) {
-  return fmt::format("{} banks x {} rows x {} slots, stash {}, {} kicks, latency {}, {}", shape.banks, shape.rows,
-                     shape.slots, shape.stash, shape.max_kicks, shape.latency,
+  return fmt::format("{} banks x {} rows x {} slot{}, stash {}, {} kick{}, latency {}, {}", shape.banks, shape.rows,
+                     shape.slots, shape.slots == 1 ? "" : "s", shape.stash, shape.max_kicks,
+                     shape.max_kicks == 1 ? "" : "s", shape.latency,
                      shape.protection == EntryProtection::parity ? "parity" : "no protection");
 }
 
@@ -26,12 +27,12 @@ std::optional<Error> check_rtl_table(const TableConfig& config) {
   std::string built;
   for (const VerilatedTable::BuiltShape& shape : VerilatedTable::built()) {
     if (shape.shape.same_core(wanted)) return std::nullopt;
-    // No key chooses another protection: such shapes are for the co-simulation.
+    // No key chooses another protection: nothing in a run makes bits wrong. Such shapes are for the co-simulation.
     if (shape.shape.protection != wanted.protection) continue;
     built += fmt::format("\n  {:<10} {}", shape.name, to_string(shape.shape));
   }
   return Error(position, "--table: the Verilog table is not built as nic.table wants it: " + to_string(wanted),
-               "expected a shape of rtl/shapes.txt (add a line there and build again):" + built);
+               "expected a shape of rtl/shapes.txt with parity (add a line there and build again):" + built);
 }
 
 std::string waves_path(const std::string& file, const std::string& unit) {
@@ -55,15 +56,18 @@ TableUnitFactory rtl_table_factory(RtlTableOptions options) {
     if (!options.waves.empty()) {
       const bool opened = table->open_waves(waves_path(options.waves, unit));
       RVMA_ASSERT(opened, "waves cannot be written to " + waves_path(options.waves, unit));
+      if (options.waves_opened) options.waves_opened(waves_path(options.waves, unit), *table);
     }
     std::unique_ptr<TableCore> core;
     if (options.lockstep) {
       const std::string waves =
           options.difference_waves.empty() ? std::string{} : waves_path(options.difference_waves, unit);
-      core = std::make_unique<LockstepTableCore>(
+      auto lockstep = std::make_unique<LockstepTableCore>(
           std::move(table), period, waves, [differs = options.differs, unit, waves](const auto& difference) {
-            if (differs) differs(unit, difference.has_waves ? waves : std::string{}, difference);
+            if (differs) differs(unit, waves, difference);
           });
+      if (options.flip_at_lookup) lockstep->flip_bit_at_lookup(*options.flip_at_lookup);
+      core = std::move(lockstep);
     } else {
       core = std::make_unique<RtlTableCore>(std::move(table), period);
     }

@@ -2,6 +2,7 @@
 /// The Verilog table for `rvma run --table rtl|both`.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,9 +17,13 @@ struct RtlTableOptions {
   bool lockstep = false;  ///< held against the C++ class in every cycle
   /// FST file of every signal from reset on; its name gets the node before its ending. Empty: none.
   std::string waves;
+  /// Called with the name of each file that is opened for `waves`, and the table that writes it.
+  std::function<void(const std::string& path, VerilatedTable& table)> waves_opened;
   /// With lockstep: likewise for the last cycles before a difference, which only then is written. Empty: none.
   std::string difference_waves;
-  /// `unit`: path of the table, as in the statistics; `waves`: the file, if the difference has one.
+  /// With lockstep: see LockstepTableCore::flip_bit_at_lookup(), for every node's table.
+  std::optional<std::uint64_t> flip_at_lookup;
+  /// `unit`: path of the table, as in the statistics; `waves`: the file that the difference's waves were meant for.
   std::function<void(const std::string& unit, const std::string& waves, const LockstepTableCore::Difference&)> differs;
 };
 

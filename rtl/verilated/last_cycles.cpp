@@ -19,6 +19,10 @@ void LastCycles::record(const TableInputs& inputs, std::uint64_t low_ps, std::ui
   newer_.cycles.push_back({inputs, low_ps, high_ps});
 }
 
+void LastCycles::record_flip(TableCopy copy, std::uint32_t place, std::uint32_t bit) {
+  newer_.cycles.back().flip = Flip{copy, place, bit};
+}
+
 bool LastCycles::write_waves(const std::string& path) const {
   const auto replay = VerilatedTable::make(table_.shape());
   replay->load(older_.state.empty() ? newer_.state : older_.state);
@@ -26,11 +30,11 @@ bool LastCycles::write_waves(const std::string& path) const {
   for (const Stretch* stretch : {&older_, &newer_}) {
     for (const Cycle& cycle : stretch->cycles) {
       replay->set_wave_times(cycle.low_ps, cycle.high_ps);
+      if (cycle.flip) replay->corrupt(cycle.flip->copy, cycle.flip->place, cycle.flip->bit);
       replay->step(cycle.inputs);
     }
   }
-  replay->close_waves();
-  return true;
+  return replay->close_waves();
 }
 
 }  // namespace rvma

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,16 +20,24 @@ class LastCycles {
   /// Call before each step of the table, with its inputs and, if waves are to show them, the times of its edges in ps:
   /// see VerilatedTable::set_wave_times().
   void record(const TableInputs& inputs, std::uint64_t low_ps = 0, std::uint64_t high_ps = 0);
+  /// The cycle that was recorded last begins with VerilatedTable::corrupt(): call it and this before the step.
+  void record_flip(TableCopy copy, std::uint32_t place, std::uint32_t bit);
   /// Call after a reset of the table: what was before is forgotten.
   void restart();
-  /// Writes the kept cycles to an FST file; false if it cannot be written.
+  /// Writes the kept cycles to an FST file; false if it cannot be written whole.
   bool write_waves(const std::string& path) const;
 
  private:
+  struct Flip {
+    TableCopy copy = TableCopy::a;
+    std::uint32_t place = 0;
+    std::uint32_t bit = 0;
+  };
   struct Cycle {
     TableInputs inputs;
     std::uint64_t low_ps = 0;
     std::uint64_t high_ps = 0;
+    std::optional<Flip> flip{};  ///< before the step
   };
   struct Stretch {
     std::vector<std::uint8_t> state;

@@ -40,7 +40,8 @@ class VerilatedTable {
   virtual bool open_waves(const std::string& path) = 0;
   /// Of the next step: its falling and its rising edge, in ps; not decreasing.
   virtual void set_wave_times(std::uint64_t low_ps, std::uint64_t high_ps) = 0;
-  virtual void close_waves() = 0;
+  /// False if waves were open and their file could not be written whole.
+  virtual bool close_waves() = 0;
 
   /// State of the core, for load() into another one of the same shape. Waves and coverage are not part of it.
   virtual std::vector<std::uint8_t> save() = 0;

@@ -13,12 +13,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
+#include "rtl/verilated/fst_file.hpp"
 #include "rtl/verilated/verilated_table.hpp"
 
 namespace rvma {
@@ -138,21 +141,27 @@ class VerilatedTableOf final : public VerilatedTable {
 
   bool open_waves(const std::string& path) override {
     close_waves();
+    guard_.emplace();
     waves_ = std::make_unique<VerilatedFstC>();
     model_->trace(waves_.get(), 99);
     waves_->open(path.c_str());
-    if (waves_->isOpen()) return true;
+    waves_path_ = path;
+    // The names of the signals, of which the writer maps the file when it ends: now they can still be refused.
+    if (waves_->isOpen() && std::fflush(nullptr) == 0) return true;
     waves_.reset();
+    guard_.reset();
     return false;
   }
   void set_wave_times(std::uint64_t low_ps, std::uint64_t high_ps) override {
     low_ps_ = low_ps;
     high_ps_ = high_ps;
   }
-  void close_waves() override {
-    if (!waves_) return;
+  bool close_waves() override {
+    if (!waves_) return true;
     waves_->close();
     waves_.reset();
+    guard_.reset();
+    return is_whole_fst_file(waves_path_);
   }
 
 #if VM_COVERAGE
@@ -296,6 +305,8 @@ class VerilatedTableOf final : public VerilatedTable {
   VerilatedContext context_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<VerilatedFstC> waves_;
+  std::string waves_path_;
+  std::optional<FullDiskGuard> guard_;  ///< while waves are open
   std::uint64_t low_ps_ = 0;
   std::uint64_t high_ps_ = 0;
   std::uint64_t wave_ps_ = 0;  ///< of the last dump

@@ -61,6 +61,8 @@ class LockStep final : public Checker {
   void settle();
   /// Flips a bit in both; needs settled tables.
   void corrupt(TableCopy copy, std::uint32_t place, std::uint32_t bit);
+  /// A word of the reference; needs settled tables.
+  TableWord stored(TableCopy copy, std::uint32_t place) const { return reference_.stored(copy, place); }
   /// Compares all stored words; needs settled tables.
   void compare_contents();
 

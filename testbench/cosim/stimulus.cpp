@@ -174,6 +174,25 @@ void Stimulus::reset() {
   position_.clear();
 }
 
+void Stimulus::lose(std::uint64_t entries) {
+  TableCommand flush;
+  flush.operation = TableOperation::flush;
+  run_command(flush);
+  const TableCommand insert = on_key(TableOperation::insert, 0);
+  for (std::uint64_t lost = 0; lost < entries && !failed(); ++lost) {
+    run_command(insert);
+    settle();
+    if (failed()) return;
+    // The key's lowest place: all are free, or bad, which counts as free.
+    std::uint32_t place = 0;
+    while (checker_.stored(TableCopy::b, place) == TableWord{}) ++place;
+    checker_.corrupt(TableCopy::b, place, 0);
+  }
+  TableCommand seed;
+  seed.operation = TableOperation::load_seed;
+  run_command(seed);
+}
+
 // ------------------------------------------------------------------------------------------------------------ cycles
 
 Stimulus::Traffic Stimulus::any_traffic() {

@@ -48,6 +48,11 @@ class Stimulus {
   /// Resets in the middle of commands.
   void reset();
 
+  // No phase of run(): takes some twelve cycles an entry.
+  /// Loses `entries` to faults, one after another, and loads a seed: refused, as the count of entries is not lowered by
+  /// faults. The only way to a count beyond the table's places. Needs protection; the table is flushed before.
+  void lose(std::uint64_t entries);
+
  private:
   /// What may be given in a cycle.
   struct Traffic {

@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from arguments import at_least  # noqa: E402  (found only now)
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RTL = ROOT / "rtl"
@@ -354,7 +357,7 @@ def main():
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     parser.add_argument("--quick", action="store_true", help="proofs of one shape, the one from reset of a smaller depth")
     parser.add_argument("--write", action="store_true", help="write the results into the manual, if none is a surprise")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=at_least(1), default=2, help="tasks at a time (2)")
     options = parser.parse_args()
     if options.write and (options.quick or options.only):
         parser.error("--write is for the whole")

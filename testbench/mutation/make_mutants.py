@@ -22,9 +22,13 @@ import argparse
 import collections
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from arguments import at_least  # noqa: E402  (found only now)
 
 TOP = "rvma_table"
 CONTROL = "fault_i"
@@ -137,8 +141,8 @@ def main():
     parser.add_argument("--yosys", required=True)
     parser.add_argument("--rtl", required=True)
     parser.add_argument("--out", required=True)
-    parser.add_argument("--faults", type=int, required=True)
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--faults", type=at_least(1), required=True)
+    parser.add_argument("--seed", type=at_least(0), required=True)
     parser.add_argument("parameters", nargs="+", metavar="NAME=VALUE")
     arguments = parser.parse_args()
     rtl = os.path.abspath(arguments.rtl)

@@ -9,10 +9,14 @@ text. It must hold for every fault that it fits: one that fits a fault that was 
 """
 
 import argparse
+import pathlib
 import random
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from arguments import at_least  # noqa: E402  (found only now)
 
 LEAST = 95.0
 
@@ -41,9 +45,9 @@ def main():
     parser.add_argument("--program", required=True, help="cosim_mutants")
     parser.add_argument("--faults", required=True, help="faults.txt of make_mutants.py")
     parser.add_argument("--explained", required=True)
-    parser.add_argument("--operations", type=int, default=200000, help="lookups and commands for a fault that survives")
-    parser.add_argument("--sample", type=int, help="so many of the faults only")
-    parser.add_argument("--seed", type=int, default=1, help="chooses the sample")
+    parser.add_argument("--operations", type=at_least(1), default=200000, help="lookups and commands for a fault that survives")
+    parser.add_argument("--sample", type=at_least(1), help="so many of the faults only")
+    parser.add_argument("--seed", type=at_least(0), default=1, help="chooses the sample")
     parser.add_argument("--check-explained", action="store_true", help="fail at explanations that are not needed")
     parser.add_argument("--verbose", action="store_true", help="print what each fault was caught by")
     arguments = parser.parse_args()

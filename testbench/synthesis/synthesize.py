@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,11 @@ class Shape:
         return 2 * (self.banks * self.slots * self.rows * (97 + self.protection) + 10 * 256 * self.banks * row_bits)
 
 
-# iCE40 HX8K: 32 block RAMs of 4 Kbit, of which the hash memories of the whole core take 20.
+MOST_SECONDS = 1800  # of processor, for one run of a tool
+
+# iCE40 HX8K: 32 block RAMs of 4 Kbit, of which the hash memories of the whole core take 20. A memory of entries takes 7,
+# so one of the four of the smallest core fits too: without it the flip-flops fill the part, and the placer fails.
+TINY_IN_BLOCK_RAM = "core.lookups.banks.g_bank[0]*"
 TINY = Shape("tiny", 2, 4, 1, 0, 0, 2, 0)
 HALF = Shape("half", 2, 256, 1, 4, 8, 2, 0)
 HEAD = "shape | banks x rows x slots | stash | kicks | latency | protection"
@@ -71,6 +76,11 @@ def half_parameters(shape, module):
     return values
 
 
+def limit_time():
+    """A placer that does not come to an end is a failure, not a wait."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+
+
 class Tools:
     def __init__(self, work, rtl):
         self.work = work
@@ -79,7 +89,7 @@ class Tools:
     def run(self, command, name):
         log = self.work / f"{name}.log"
         with open(log, "w", encoding="utf-8") as out:
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, preexec_fn=limit_time)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         text = log.read_text(encoding="utf-8")
@@ -184,26 +194,29 @@ endmodule
 """
 
 
-def place_and_route(tools, what, module, shape, parameters, place=True):
+def place_and_route(tools, what, module, shape, parameters, in_block_ram=""):
+    """`in_block_ram`: memories that go there although Yosys finds them too small."""
     name = f"ice40-{module}"
     source = tools.work / f"{name}.v"
     source.write_text(wrapper(tools, module, parameters), encoding="utf-8")
     netlist = tools.work / f"{name}-netlist.json"
+    synth = "synth_ice40 -abc2 -top serial -flatten"
     tools.yosys(name, [
         *tools.read(module, parameters)[:2], "rename -top wrapped_core", f"read_verilog {source}",
-        f"synth_ice40 -abc2 -top serial -flatten -json {netlist}", f"tee -o {tools.work / name}.json stat -json"])
+        f"{synth} -run begin:map_ram",
+        *([f'setattr -set ram_style "block" t:$mem_v2 serial/{in_block_ram} %i'] if in_block_ram else []),
+        f"{synth} -run map_ram: -json {netlist}", f"tee -o {tools.work / name}.json stat -json"])
     cells = tools.cells(name)
     refuse(cells, r"\$.*", name, "cells that are not mapped")
     text = tools.run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", str(netlist), "--seed", "1",
-                      "--pcf-allow-unconstrained", "--freq", "60", "--timing-allow-fail", *([] if place else ["--pack-only"])],
+                      "--pcf-allow-unconstrained", "--freq", "60", "--timing-allow-fail"],
                      f"{name}-route")
     frequencies = re.findall(r"Max frequency for clock '[^']*': ([0-9.]+) MHz", text)
-    if place and not frequencies:
+    if not frequencies:
         sys.exit(f"{name}: no frequency")
-    frequency = f"{float(frequencies[-1]):.1f} MHz" if place else "not placed"
     used = dict(re.findall(r"(ICESTORM_LC|ICESTORM_RAM):\s+(\d+)/", text))
     return (f"| {what} | {shape.columns().partition(' | ')[2]} | {used['ICESTORM_RAM']} | {used['ICESTORM_LC']} | "
-            f"{count(cells, 'SB_LUT4')} | {count(cells, 'SB_DFF.*')} | {frequency} |")
+            f"{count(cells, 'SB_LUT4')} | {count(cells, 'SB_DFF.*')} | {float(frequencies[-1]):.1f} MHz |")
 
 
 def version(command, pattern):
@@ -246,9 +259,10 @@ latch and a cell that is not mapped.
 
 `synth_ice40 -abc2`, then `nextpnr-ice40 --hx8k --package ct256 --seed 1`: Lattice iCE40 HX8K, 7680 logic cells and 32
 block RAMs of 4 Kbit. The ports are behind shift registers, which are counted too. The hash memories of a whole core
-take 20 of the block RAMs, and entries of the smallest shape the rest of the part: it is packed, to count its cells, but
-leaves the placer no room. So the two halves, each with its own copy of hash and banks, are placed and routed alone, with
-more rows. The frequency is nextpnr's estimate of the slowest path from register to register; pins are not constrained.
+take 20 of the block RAMs, a memory of entries 7, whatever its rows: of the four memories of the smallest core one, that
+of bank 0 in copy A, is made to go there (`ram_style`), the other three are flip-flops. Larger cores do not fit this part.
+So the two halves, each with its own copy of hash and banks, are also placed and routed alone, with more rows. The
+frequency is nextpnr's estimate of the slowest path from register to register; pins are not constrained.
 
 {table("what | " + HEAD.partition(" | ")[2] + " | block RAMs | logic cells | LUTs | flip-flops | frequency", routed_rows)}
 """
@@ -299,7 +313,7 @@ def main():
         if quick:
             print("\n".join(generic_rows + xilinx_rows))
             return 0
-        routed_rows = [place_and_route(tools, "whole core", "rvma_table", TINY, TINY.parameters(), place=False)]
+        routed_rows = [place_and_route(tools, "whole core", "rvma_table", TINY, TINY.parameters(), TINY_IN_BLOCK_RAM)]
         for what, module in (("lookups alone", "rvma_table_lookup"), ("commands alone", "rvma_table_command")):
             routed_rows.append(place_and_route(tools, what, module, HALF, half_parameters(HALF, module)))
     options.page.write_text(page(generic_rows, xilinx_rows, routed_rows), encoding="utf-8")

@@ -389,10 +389,18 @@ rank 0
         result, _ = self.gets(lines, "--set", "nic.get.open=2")
         self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
         self.assertEqual(result.stats()["units"]["node0.nic.gets"]["open"], 2)
-        result, _ = self.gets(lines, "--set", "nic.windows.on_chip=3")
+        result, _ = self.gets(lines, "--set", "nic.windows.on_chip=3", "--set",
+                              "nic.windows.spill=false")
         statuses = [row["status"] for row in result.rows("puts.csv")]
         self.assertIn("busy", statuses)
         self.assertIn("ok", statuses)
+
+    def test_windows_of_answers_spill_like_any(self):
+        lines = ["get rank=1 mailbox=0x10 size=2000 key=7"] * 20
+        for seed in range(3):
+            result, _ = self.gets(lines, *settings(FAULTS), "--set", "nic.windows.on_chip=3", "--set",
+                                  "nic.reliability.rnr_tries=200", "--seed", seed)
+            self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
 
     def test_an_earlier_wait_sees_the_bytes_by_every_way_of_waiting(self):
         for how in ["mwait", "poll", "interrupt"]:

@@ -20,6 +20,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from arguments import at_least  # noqa: E402  (found only now)
+
 RVMA = os.environ.get("RVMA", "build/bin/rvma")
 ALLOWED = {"ok", "timeout", "no_buffer", "busy"}
 # What the generated traces provoke on purpose.
@@ -104,9 +107,9 @@ def run(seed, directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--first", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--seeds", type=at_least(1), default=40)
+    parser.add_argument("--first", type=at_least(0), default=1)
+    parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count())
     options = parser.parse_args()
     failed = 0
     totals = collections.Counter()

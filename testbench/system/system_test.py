@@ -10,6 +10,9 @@ import json
 import os
 import pathlib
 import random
+import re
+import resource
+import signal
 import subprocess
 import tempfile
 import time
@@ -539,7 +542,7 @@ rank 0
   post_buffer a as=last size=8
   wait last
 """
-        result = self.run_text(text, "--set", "nic.windows.on_chip=2", "--set", "nic.buffers.on_chip=2")
+        result = self.run_text(text, "--set", "nic.windows.on_chip=2", "--set", "nic.windows.spill=off", "--set", "nic.buffers.on_chip=2")
         statuses = [(op, status) for op, _, status, _ in self.call_rows(result)]
         self.assertEqual(statuses.count(("init_window", "ok")), 7)
         self.assertEqual(statuses.count(("init_window", "full")), 1)
@@ -1557,6 +1560,15 @@ class VerilogTable(SystemTest):
         self.assertEqual(result.status, 2)
         self.assertIn("4 banks x 512 rows x 2 slots, stash 8, 32 kicks, latency 3, parity", result.stderr)
         self.assertIn("4 banks x 512 rows x 2 slots, stash 8, 32 kicks, latency 2, parity", result.stderr)
+        one = ["nic.table.slots=1", "nic.table.max_kicks=1"]
+        result = self.rvma("run", SOURCE / "traces" / "pingpong.trace", "--table", "rtl",
+                           *(argument for key in one for argument in ("--set", key)))
+        self.assertIn("4 banks x 512 rows x 1 slot, stash 8, 1 kick, latency 2, parity", result.stderr)
+
+    def test_a_shape_that_cannot_be_is_one_error(self):
+        result = self.rvma("run", SOURCE / "traces" / "pingpong.trace", "--table", "rtl", "--set", "nic.table.rows=100")
+        self.expect_error(result, "nic.table.rows", "power of two")
+        self.assertNotIn("shapes.txt", result.stderr)
 
     def test_waves(self):
         trace = SOURCE / "traces" / "pingpong.trace"
@@ -1568,10 +1580,57 @@ class VerilogTable(SystemTest):
             (["--wave", "w.fst"], "--table rtl or both"),
             (["--table", "rtl", "--wave", "w.vcd"], "fst"),
             (["--table", "rtl", "--wave", "no/such/place/w.fst"], "cannot write"),
+            (["--table", "rtl", "--wave", ""], "no name of a wave file"),
+            (["--table", "rtl", "--wave", "w"], "'w' is no name of a wave file"),
+            (["--table", "rtl", "--wave", ".fst"], "no name of a wave file"),
+            (["--table", "rtl", "--wave", "/dev/full"], "no name of a wave file"),
+            (["--table", "rtl", "--wave", self.tmp], "is a directory"),
+            (["--table", "rtl", "--wave", f"{self.tmp}/"], "is a directory"),
         ):
-            result = self.rvma("run", trace, *arguments)
-            self.assertEqual(result.status, 2, result.stdout)
-            self.assertIn(message, result.stderr)
+            with self.subTest(arguments=arguments):
+                self.expect_error(self.rvma("run", trace, *arguments), "rvma: error: --wave: ", message)
+
+    def test_waves_on_a_disk_that_fills(self):
+        wave = self.tmp / "w.fst"
+        for room, status, message in (
+            (10_000, 2, f"rvma: error: --wave: cannot write '{self.tmp}/w.node0.fst'"),
+            (200_000, 1, "--wave: "),  # the writer of waves may be hit where it can tell nothing but that
+            (300_000, 1, f"--wave: '{self.tmp}/w.node0.fst' was not written whole"),
+            (2_000_000, 0, ""),
+        ):
+            def small_files(room=room):
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+            with self.subTest(room=room):
+                done = subprocess.run(
+                    [RVMA, "run", SOURCE / "traces" / "pingpong.trace", "--table", "rtl", "--wave", wave],
+                    capture_output=True, text=True, timeout=60, check=False, preexec_fn=small_files,
+                    restore_signals=False)
+                self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+                self.assertIn(message, done.stderr)
+
+    def test_a_difference_on_purpose_stops_the_run_with_report_and_waves(self):
+        trace = SOURCE / "traces" / "pingpong.trace"
+        result = self.run_file(trace, "--table", "both", "--table-flip", "3", status=1)
+        self.assertRegex(result.stderr, r"node\d\.nic\.table: the Verilog table differs from the C\+\+ one in its cycle \d+")
+        self.assertIn("lookup_hit is 0, reference 1", result.stderr)
+        self.assertIn("lookup_fault_valid is 1, reference 0", result.stderr)
+        history = [line.split() for line in result.stderr.splitlines() if re.match(r" +\d+ +\d+(\.\d+)?[munp]?s ", line)]
+        self.assertEqual(len(history), 12)
+        self.assertIn("miss", history[-1])
+        waves = re.search(r"Signals of the last cycles: (.*)", result.stderr).group(1)
+        self.assertEqual(pathlib.Path(waves).parent, result.out)
+        self.assertGreater(pathlib.Path(waves).stat().st_size, 5_000)
+        self.assertTrue(result.stats()["run"]["partial"])
+        for arguments, message in (
+            (["--table", "rtl", "--table-flip", "3"], "expected --table both"),
+            (["--table", "both", "--table-flip", "0"], "expected 1 or more"),
+            (["--table", "both", "--table-flip", "-1"], "'-1'"),
+        ):
+            self.expect_error(self.rvma("run", trace, *arguments), "rvma: error: --table-flip: ", message)
+        result = self.run_file(trace, "--table", "both", "--table-flip", "100000", status=1)
+        self.assertIn("--table-flip: no bit was flipped", result.stderr)
 
 
 class Waiting(SystemTest):

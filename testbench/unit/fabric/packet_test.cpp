@@ -27,6 +27,26 @@ TEST(PayloadPool, BuffersInUseAreDistinct) {
   EXPECT_EQ(pool.in_use(), 2U);
 }
 
+TEST(PayloadPool, SmallBuffersAreSmallAndComeBackForTheirSize) {
+  PayloadPool pool{4096};
+  PayloadRef small = pool.acquire(65);
+  EXPECT_EQ(small->capacity(), 128U);
+  EXPECT_EQ(pool.acquire(1)->capacity(), 64U);
+  EXPECT_EQ(pool.acquire(4095)->capacity(), 4096U);
+  const std::uint8_t* bytes = small->data();
+  small.reset();
+  EXPECT_EQ(pool.made(), 3U);
+  EXPECT_NE(pool.acquire(129)->data(), bytes);
+  EXPECT_EQ(pool.acquire(128)->data(), bytes);
+  EXPECT_EQ(pool.made(), 4U);
+}
+
+TEST(PayloadPool, AnMtuThatIsNoPowerOfTwoBoundsItsBuffers) {
+  PayloadPool pool{3000};
+  EXPECT_EQ(pool.acquire()->capacity(), 3000U);
+  EXPECT_EQ(pool.acquire(1025)->capacity(), 2048U);
+}
+
 TEST(Packet, ComesBackAsNewButKeepsItsCapacity) {
   PayloadPool payloads{64};
   PacketPool pool;

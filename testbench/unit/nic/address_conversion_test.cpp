@@ -42,14 +42,14 @@ struct Bench {
     unit->credit.bind(credit);
   }
   /// A window of `mailbox` that nothing fills, known to the table.
-  SlotId window(std::uint64_t mailbox = 1, std::uint32_t key = 0, std::uint64_t threshold = kManyOps * kPage,
-                Placement placement = Placement::steered) {
-    const SlotId slot = test::open_window(*windows, mailbox, threshold, key, placement);
+  WindowId window(std::uint64_t mailbox = 1, std::uint32_t key = 0, std::uint64_t threshold = kManyOps * kPage,
+                  Placement placement = Placement::steered) {
+    const WindowId slot = test::open_window(*windows, mailbox, threshold, key, placement);
     table.know(Mailbox{mailbox}, slot);
     return slot;
   }
   /// Buffer over `count` scattered pages whose list is at `list`.
-  BufferId scattered(SlotId slot, std::uint64_t head, std::uint64_t size, std::uint64_t list, std::uint64_t first) {
+  BufferId scattered(WindowId slot, std::uint64_t head, std::uint64_t size, std::uint64_t list, std::uint64_t first) {
     const std::size_t count = (head % kPage + size + kPage - 1) / kPage;
     dma.store_list(PhysicalAddress{list}, pages(first, count));
     return test::post(*windows, slot, head, size, list, false);
@@ -80,7 +80,7 @@ struct Bench {
 
 TEST(AddressConversion, DecidesWhenReadyAndPlacesAfterItsLatency) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   test::post(*bench.windows, slot, 0x10'0040, 1024, 0x7000, true);
   bench.script.at(cycle(0), [&] { bench.hand(single(0, 64, 8), 10); });
   run_until(Time::from_ps(9'999));
@@ -103,7 +103,7 @@ TEST(AddressConversion, DecidesWhenReadyAndPlacesAfterItsLatency) {
 
 TEST(AddressConversion, DecidesOnePacketACycle) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   test::post(*bench.windows, slot, 0x10'0000, 4096, 0x7000, true);
   bench.script.at(cycle(0), [&] {
     for (std::uint32_t i = 0; i < 8; ++i) bench.hand(single(i, 64), 10 + i);
@@ -117,7 +117,7 @@ TEST(AddressConversion, DecidesOnePacketACycle) {
 
 TEST(AddressConversion, WaitsForRoomWhoseTimeIsKnown) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   test::post(*bench.windows, slot, 0x10'0000, 4096, 0x7000, true);
   bench.dma.room_at = Time::from_ps(20'300);
   bench.script.at(cycle(0), [&] {
@@ -136,7 +136,7 @@ TEST(AddressConversion, WaitsForRoomWhoseTimeIsKnown) {
 
 TEST(AddressConversion, WaitsForRoomThatIsAnnounced) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   test::post(*bench.windows, slot, 0x10'0000, 4096, 0x7000, true);
   bench.dma.room_at = Time::max();
   bench.script.at(cycle(0), [&] { bench.hand(single(0, 64), 10); });
@@ -153,7 +153,7 @@ TEST(AddressConversion, WaitsForRoomThatIsAnnounced) {
 
 TEST(AddressConversion, StopsWhatDeliveryStops) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   test::post(*bench.windows, slot, 0x10'0000, 4096, 0x7000, true);
   bench.delivery.verdicts = {
       {0, DeliveryIf::Verdict::duplicate}, {1, DeliveryIf::Verdict::stale}, {2, DeliveryIf::Verdict::closed}};
@@ -176,7 +176,7 @@ TEST(AddressConversion, StopsWhatDeliveryStops) {
 
 TEST(AddressConversion, RefusesWithEachReason) {
   Bench bench;
-  const SlotId keyed = bench.window(1, 99);
+  const WindowId keyed = bench.window(1, 99);
   test::post(*bench.windows, keyed, 0x10'0000, 128, 0x7000, true);
   bench.window(2);  // empty bucket
   bench.script.at(cycle(0), [&] {
@@ -210,7 +210,7 @@ TEST(AddressConversion, RefusesWithEachReason) {
 
 TEST(AddressConversion, ARefusedMessageStaysRefusedWhateverIsPosted) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   bench.script.at(cycle(0), [&] {
     bench.hand({0, 0, 1, 0, 8192, 0, 1, 4096}, 10);
     bench.hand({1, 0, 1, 0, 8192, 0, 0, 4096}, 20);
@@ -226,7 +226,7 @@ TEST(AddressConversion, ARefusedMessageStaysRefusedWhateverIsPosted) {
 
 TEST(AddressConversion, LaterPacketsFollowTheBindingNotTheTable) {
   Bench bench;
-  const SlotId slot = bench.window(1, 0, 8192);
+  const WindowId slot = bench.window(1, 0, 8192);
   const BufferId first = test::post(*bench.windows, slot, 0x20'0000, 1 << 20, 0x10'0000, true);
   const BufferId second = test::post(*bench.windows, slot, 0x40'0000, 1 << 20, 0x20'0000, true);
   bench.script.at(cycle(0), [&] {
@@ -259,7 +259,7 @@ TEST(AddressConversion, LaterPacketsFollowTheBindingNotTheTable) {
 
 TEST(AddressConversion, ABadlyCutFirstPacketLeavesItsMessageUnseen) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   test::post(*bench.windows, slot, 0x10'0000, 4096, 0x7000, true);
   bench.script.at(cycle(0), [&] {
     bench.hand({0, 0, 1, 0, 64, 0, 0, 63}, 10);
@@ -275,7 +275,7 @@ TEST(AddressConversion, ABadlyCutFirstPacketLeavesItsMessageUnseen) {
 
 TEST(AddressConversion, EmptyPutTouchesNoMemory) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   bench.scattered(slot, 0x10'0000, 8192, kList, 0x100'0000);
   bench.script.at(cycle(0), [&] { bench.hand(single(0, 0, 8192), 10); });
   run_until(cycle(40));
@@ -289,7 +289,7 @@ TEST(AddressConversion, EmptyPutTouchesNoMemory) {
 
 TEST(AddressConversion, SplitsAtPagesAndFetchesTheirList) {
   Bench bench;
-  const SlotId slot = bench.window();
+  const WindowId slot = bench.window();
   // The head stands 256 bytes into its page, so a packet of a page crosses a border.
   bench.scattered(slot, 0x10'0100, 3 * kPage, kList, 0x100'0000);
   bench.script.at(cycle(0), [&] { bench.hand(single(0, 4096, 4096), 10); });
@@ -318,9 +318,9 @@ TEST(AddressConversion, SplitsAtPagesAndFetchesTheirList) {
 
 TEST(AddressConversion, HitsOvertakeAMiss) {
   Bench bench;
-  const SlotId slot = bench.window(1);
+  const WindowId slot = bench.window(1);
   bench.scattered(slot, 0x10'0000, 4 * kPage, kList, 0x100'0000);
-  const SlotId other = bench.window(2);
+  const WindowId other = bench.window(2);
   test::post(*bench.windows, other, 0x30'0000, 4096, 0x7000, true);
   bench.script.at(cycle(0), [&] {
     bench.hand(single(0, 64), 10);
@@ -336,7 +336,7 @@ TEST(AddressConversion, HitsOvertakeAMiss) {
 
 TEST(AddressConversion, MissesOnOneLineShareItsFetch) {
   Bench bench;
-  const SlotId slot = bench.window(1);
+  const WindowId slot = bench.window(1);
   bench.scattered(slot, 0x10'0000, 8 * kPage, kList, 0x100'0000);
   bench.script.at(cycle(0), [&] {
     for (std::uint32_t i = 0; i < 5; ++i) bench.hand(single(i, 64, i * kPage), 10 + i);
@@ -355,7 +355,7 @@ TEST(AddressConversion, MissesOnOneLineShareItsFetch) {
 
 TEST(AddressConversion, DecisionsWaitWhenMissesAreUsedUp) {
   Bench bench{[](NicConfig& config) { config.receive.page_misses = 2; }};
-  const SlotId slot = bench.window(1);
+  const WindowId slot = bench.window(1);
   bench.scattered(slot, 0x10'0000, 64 * kPage, kList, 0x100'0000);
   bench.script.at(cycle(0), [&] {
     for (std::uint32_t i = 0; i < 3; ++i) bench.hand(single(i, 64, i * 8 * kPage), 10 + i);  // three lines
@@ -380,7 +380,7 @@ TEST(AddressConversion, TheSmallestCacheStillMakesProgress) {
     config.page_cache.on_chip = 1;
     config.receive.page_misses = 1;
   }};
-  const SlotId slot = bench.window(1);
+  const WindowId slot = bench.window(1);
   bench.scattered(slot, 0x10'0100, 16 * kPage, kList, 0x100'0000);
   // Both packets cross from line 0 to line 1, and push out each other's lines.
   bench.script.at(cycle(0), [&] {
@@ -398,7 +398,7 @@ TEST(AddressConversion, TheSmallestCacheStillMakesProgress) {
 
 TEST(AddressConversion, ARepostedBufferNeverUsesOldTranslations) {
   Bench bench;
-  const SlotId slot = bench.window(1, 0, 64);
+  const WindowId slot = bench.window(1, 0, 64);
   bench.scattered(slot, 0x10'0000, 2 * kPage, kList, 0x100'0000);
   bench.script.at(cycle(0), [&] { bench.hand(single(0, 64), 10); });
   bench.script.at(cycle(600), [&] {
@@ -424,7 +424,7 @@ TEST(AddressConversion, RandomPlacesAreTranslatedByteForByte) {
     config.page_cache.on_chip = 24;
     config.receive.page_misses = 3;
   }};
-  const SlotId slot = bench.window(1);
+  const WindowId slot = bench.window(1);
   constexpr std::uint64_t kHead = 0x10'0000 + 1'234;
   constexpr std::uint64_t kSize = 100 * kPage;
   bench.scattered(slot, kHead, kSize, kList, 0x100'0000);

@@ -21,7 +21,7 @@ struct CatchRig : Rig {
   using Rig::Rig;
   /// The table knows nothing of it.
   BindAnswer miss(const Message& what, bool sweeping = false, std::uint32_t index = 0) {
-    return store.bind(what.source, what.packet(index), LookupResult{false, {}, sweeping});
+    return store.bind(what.source, what.packet(index), WindowLookup{false, {}, sweeping});
   }
   bool count_record(const BindAnswer& bound) {
     PlacedPacket record;
@@ -48,7 +48,7 @@ TEST(CatchAll, TakesWhatNobodyKnowsAndNothingElse) {
   stranger.header.destination_pid = Pid{9};
   EXPECT_EQ(rig.miss(stranger).outcome, Outcome::no_mailbox) << "another process's";
   // A mailbox that is open, or was closed lately, is not caught.
-  const SlotId other = rig.open(Mailbox{77}, {});
+  const WindowId other = rig.open(Mailbox{77}, {});
   EXPECT_EQ(rig.miss(message(100, 0, 5, Mailbox{77})).outcome, Outcome::busy);
   std::vector<BufferId> returned;
   rig.store.begin_close(other, returned, [] {});
@@ -142,7 +142,7 @@ TEST(ReadRequest, RefusalsInTheirOrder) {
   spec.flags = kWindowReadable;
   Rig rig{spec};
   const auto read = [&](const Message& what, bool hit = true) {
-    return rig.store.read(what.header, LookupResult{hit, rig.slot, false}).outcome;
+    return rig.store.read(what.header, WindowLookup{hit, rig.slot, false}).outcome;
   };
   EXPECT_EQ(read(request(1, 0, 3, kUnknown), false), Outcome::no_mailbox);
   EXPECT_EQ(read(request(1, 0, 4)), Outcome::bad_key);
@@ -156,7 +156,7 @@ TEST(ReadRequest, RefusalsInTheirOrder) {
   EXPECT_EQ(read(request(0, 100, 3)), Outcome::pending);
   Message malformed = request(1, 0, 3);
   malformed.header.message_length = 1;
-  EXPECT_TRUE(rig.store.read(malformed.header, LookupResult{true, rig.slot, false}).malformed);
+  EXPECT_TRUE(rig.store.read(malformed.header, WindowLookup{true, rig.slot, false}).malformed);
   // Nothing is reserved.
   EXPECT_EQ(rig.store.stats().messages_bound.value(), 0U);
   ASSERT_TRUE(rig.store.begin_rewind(rig.slot, 0, Epoch{0}, [] {}).drained);
@@ -170,8 +170,8 @@ TEST(ReadRequest, RefusalsInTheirOrder) {
 TEST(ReadRequest, NeedsTheReadableFlagAndIsNeverCaught) {
   Rig rig{catch_all(4096)};
   rig.post(4096);
-  EXPECT_EQ(rig.store.read(request(1).header, LookupResult{true, rig.slot, false}).outcome, Outcome::bad_key);
-  EXPECT_EQ(rig.store.read(request(1, 0, 0, kUnknown).header, LookupResult{}).outcome, Outcome::no_mailbox);
+  EXPECT_EQ(rig.store.read(request(1).header, WindowLookup{true, rig.slot, false}).outcome, Outcome::bad_key);
+  EXPECT_EQ(rig.store.read(request(1, 0, 0, kUnknown).header, WindowLookup{}).outcome, Outcome::no_mailbox);
 }
 
 TEST(ReadRequest, ABufferMayBeReadAsLongAsItsWindowRemembersIt) {

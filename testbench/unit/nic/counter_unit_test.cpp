@@ -26,6 +26,7 @@ std::ostream& operator<<(std::ostream& out, const Record& r) {
 
 struct FakeDelivery : DeliveryIf {
   explicit FakeDelivery(std::vector<Record>& into) : log(into) {}
+  bool is_first(const Packet&) override { return false; }
   Admission admit(const Packet&) override { return {}; }
   void bind(const MessageRef&, std::uint32_t) override {}
   void refuse(const MessageRef& message, Outcome reason, Time at) override {
@@ -102,7 +103,7 @@ struct Bench {
     packet.left[static_cast<std::size_t>(Stage::dma_write)] = Time::from_ps(1);
     return packet;
   }
-  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, LookupResult{true, slot, false}); }
+  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, WindowLookup{true, slot, false}); }
   /// Binds a message of one packet.
   PlacedPacket single(std::uint32_t id, std::uint64_t length) {
     const DataHeader cut = header(id, length, 0);
@@ -120,7 +121,7 @@ struct Bench {
   FakeDelivery delivery;
   FakeWriter writer;
   CounterUnit unit;
-  SlotId slot;
+  WindowId slot;
 };
 
 TEST(CounterUnit, TakesEffectAfterItsLatency) {

@@ -59,11 +59,15 @@ struct Bench {
   explicit Bench(std::uint32_t windows = 8) {
     config.mtu = Bytes{64};
     config.windows.on_chip = windows;
+    config.windows.spill = false;
     config.get.queue = 2;
     config.get.timeout = Time::from_us(10);
     store = std::make_unique<WindowStore>(config);
-    unit = std::make_unique<GetUnit>("gets", context, config, Bytes::kib(4), NodeId{0}, *store, arm, observers);
-    unit->table(table);
+    contexts = std::make_unique<ContextCache>("contexts", context, config, *store);
+    unit =
+        std::make_unique<GetUnit>("gets", context, config, Bytes::kib(4), NodeId{0}, *store, *contexts, arm, observers);
+    contexts->table(table);
+    contexts->dma(dma);
     unit->delivery(delivery);
     unit->dma(dma);
     unit->transmit(transmit);
@@ -81,7 +85,6 @@ struct Bench {
     request.descriptor.destination_node = NodeId{3};
     ASSERT_TRUE(unit->submit(request, Cycles{0}));
   }
-  SlotId slot() const { return table.commands.front().slot; }
   BindAnswer bind(std::uint64_t length, std::uint32_t index = 0) {
     DataHeader header;
     header.destination_pid = kPid;
@@ -91,7 +94,7 @@ struct Bench {
     header.message_length = length;
     header.packet_index = index;
     header.payload_length = static_cast<std::uint16_t>(std::min<std::uint64_t>(64, length - 64 * index));
-    return store->bind(NodeId{3}, header, LookupResult{true, slot(), false});
+    return store->bind(NodeId{3}, header, WindowLookup{true, WindowId{0}, false});
   }
   bool count(const BindAnswer& bound, std::uint32_t bytes) {
     PlacedPacket packet;
@@ -112,6 +115,7 @@ struct Bench {
   FakeDma dma;
   FakeTransmit transmit;
   std::unique_ptr<WindowStore> store;
+  std::unique_ptr<ContextCache> contexts;
   std::unique_ptr<GetUnit> unit;
 };
 
@@ -196,7 +200,7 @@ TEST(GetUnit, AnswersReadTheBufferThroughItsOwnPageList) {
   init.mailbox = Mailbox{7};
   init.threshold = 1 << 20;
   init.window_flags = kWindowReadable;
-  const SlotId slot = bench.store->allocate_window(init, kPid).slot;
+  const WindowId slot = bench.store->allocate_window(init, kPid).slot;
   bench.store->open_window(slot);
   Descriptor post;
   post.length = 3 * 4096;

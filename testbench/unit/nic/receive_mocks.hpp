@@ -64,7 +64,9 @@ class FakeTable : public sc_core::sc_object, public TableLookupIf {
     Cycles at;
   };
   explicit FakeTable(Cycles latency = Cycles{2}) : latency_(latency) {}
-  void know(Mailbox mailbox, SlotId slot) { slots_[mailbox.value()] = slot; }
+  void know(Mailbox mailbox, WindowId window) {
+    slots_[mailbox.value()] = SlotId{static_cast<std::uint16_t>(window.value())};
+  }
 
   void lookup(Pid pid, Mailbox mailbox, Cycles at) override {
     RVMA_ASSERT(lookups.empty() || lookups.back().at < at, "two lookups in one cycle");
@@ -131,6 +133,7 @@ class FakeDelivery : public sc_core::sc_object, public DeliveryIf {
     std::uint32_t sequence;
     Time at;
   };
+  bool is_first(const Packet& packet) override { return states_.count(packet.data.message.value()) == 0; }
   Admission admit(const Packet& packet) override {
     admitted.emplace_back(packet.transport.sequence, SimContext::now());
     const auto special = verdicts.find(packet.transport.sequence);
@@ -268,14 +271,14 @@ class FakeObserver : public NicObserver {
   void message_refused(NodeId /*node*/, const MessageRef& message, Outcome reason, Time /*at*/) override {
     refused.emplace_back(message.message, reason);
   }
-  void message_bound(NodeId /*node*/, const MessageRef& message, SlotId /*slot*/, BufferId buffer, Epoch epoch,
+  void message_bound(NodeId /*node*/, const MessageRef& message, WindowId /*slot*/, BufferId buffer, Epoch epoch,
                      std::uint64_t offset, std::uint64_t /*length*/, Time /*at*/) override {
     bound.push_back({message.message, buffer, epoch, offset});
   }
   void packet_placed(NodeId /*node*/, const PlacedPacket& packet, std::uint64_t offset, Time at) override {
     placed.push_back({packet.sequence, offset, at});
   }
-  void epoch_retired(NodeId /*node*/, SlotId /*slot*/, BufferId buffer, Epoch epoch, bool by_call,
+  void epoch_retired(NodeId /*node*/, WindowId /*slot*/, BufferId buffer, Epoch epoch, bool by_call,
                      Time /*at*/) override {
     retired.push_back({buffer, epoch, by_call});
   }
@@ -344,8 +347,8 @@ inline PacketSpec single(std::uint32_t number, std::uint16_t length, std::uint64
 }
 
 /// An open window for `mailbox` of pid 0.
-inline SlotId open_window(WindowStore& store, std::uint64_t mailbox, std::uint64_t threshold, std::uint32_t key = 0,
-                          Placement placement = Placement::steered) {
+inline WindowId open_window(WindowStore& store, std::uint64_t mailbox, std::uint64_t threshold, std::uint32_t key = 0,
+                            Placement placement = Placement::steered) {
   Descriptor call;
   call.opcode = Opcode::init_window;
   call.mailbox = Mailbox{mailbox};
@@ -358,7 +361,7 @@ inline SlotId open_window(WindowStore& store, std::uint64_t mailbox, std::uint64
   return answer.slot;
 }
 
-inline BufferId post(WindowStore& store, SlotId slot, std::uint64_t head, std::uint64_t size, std::uint64_t page_list,
+inline BufferId post(WindowStore& store, WindowId slot, std::uint64_t head, std::uint64_t size, std::uint64_t page_list,
                      bool single_page) {
   Descriptor call;
   call.opcode = Opcode::post_buffer;

@@ -30,7 +30,7 @@ constexpr std::int64_t kDma = 2;
 struct Bench {
   Bench() {
     observers.add(observer);
-    const SlotId slot = test::open_window(windows, 1, std::uint64_t{1} << 40U);
+    const WindowId slot = test::open_window(windows, 1, std::uint64_t{1} << 40U);
     table.know(Mailbox{1}, slot);
     test::post(windows, slot, 0x10'0000, std::uint64_t{1} << 20U, 0x4000'0000, true);
     parser.lookup.bind(table);

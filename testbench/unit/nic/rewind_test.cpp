@@ -154,7 +154,7 @@ TEST(Rewind, GivesCountersBack) {
     ASSERT_TRUE(rig.rewind(0).drained);
     rig.store.finish_rewind(rig.slot);
   }
-  std::vector<SlotId> others;
+  std::vector<WindowId> others;
   for (std::uint64_t i = 1; i < 4; ++i) {
     others.push_back(rig.open(Mailbox{i}, WindowSpec{1}));
     for (int k = 0; k < 3; ++k) rig.post_to(others.back(), 64);

@@ -44,7 +44,7 @@ struct FakeTable : TableCommandIf {
     std::function<void(const TableAnswer&)> done;
   };
   std::deque<Waiting> waiting;
-  std::map<std::pair<std::uint16_t, std::uint64_t>, SlotId> entries;
+  std::map<std::pair<std::uint16_t, std::uint64_t>, WindowId> entries;
   std::size_t capacity = 100;
 };
 
@@ -72,6 +72,7 @@ struct FakeCounters : CompletionFlushIf {
 
 struct FakeDelivery : DeliveryIf {
   Admission admit(const Packet&) override { return {}; }
+  bool is_first(const Packet&) override { return false; }
   void bind(const MessageRef&, std::uint32_t) override {}
   void refuse(const MessageRef&, Outcome, Time) override {}
   void dispose(const MessageRef&, std::uint32_t, Time) override {}
@@ -81,16 +82,16 @@ struct FakeDelivery : DeliveryIf {
 };
 
 struct LogObserver : NicObserver {
-  void window_opened(NodeId, Pid, SlotId, const Descriptor&, Time) override { log += "opened "; }
-  void buffer_posted(NodeId, Pid, SlotId, BufferId, const Descriptor&, Time) override { log += "posted "; }
-  void epoch_retired(NodeId, SlotId, BufferId, Epoch, bool by_call, Time) override {
+  void window_opened(NodeId, Pid, WindowId, const Descriptor&, Time) override { log += "opened "; }
+  void buffer_posted(NodeId, Pid, WindowId, BufferId, const Descriptor&, Time) override { log += "posted "; }
+  void epoch_retired(NodeId, WindowId, BufferId, Epoch, bool by_call, Time) override {
     log += by_call ? "retired-by-call " : "retired ";
   }
-  void window_closed(NodeId, SlotId, const std::vector<BufferId>& returned, Time) override {
+  void window_closed(NodeId, WindowId, const std::vector<BufferId>& returned, Time) override {
     log += "closed:" + std::to_string(returned.size()) + " ";
   }
-  void window_rewinding(NodeId, SlotId, Time) override { log += "rewinding "; }
-  void window_rewound(NodeId, SlotId, Epoch epoch, const std::vector<RewoundBuffer>& buffers, Time) override {
+  void window_rewinding(NodeId, WindowId, Time) override { log += "rewinding "; }
+  void window_rewound(NodeId, WindowId, Epoch epoch, const std::vector<RewoundBuffer>& buffers, Time) override {
     log += "rewound:" + std::to_string(epoch.value()) + ":" + std::to_string(buffers.size()) + " ";
   }
   std::string log;
@@ -100,14 +101,19 @@ NicConfig test_config() {
   NicConfig config;
   config.mtu = Bytes{64};
   config.windows.on_chip = 4;
+  config.windows.spill = false;
   config.buffers.on_chip = 8;
   return config;
 }
 
 struct Bench {
-  Bench() : store(config), unit("calls", context, config, NodeId{0}, store, payloads, observers) {
+  Bench()
+      : store(config),
+        contexts("contexts", context, config, store),
+        unit("calls", context, config, NodeId{0}, store, contexts, payloads, observers) {
     counters.store = &store;
-    unit.table(table);
+    contexts.table(table);
+    contexts.dma(dma);
     unit.counters(counters);
     unit.dma(dma);
     unit.delivery(delivery);
@@ -135,7 +141,7 @@ struct Bench {
     return answer ? answer->status : Status::unsupported;
   }
   BindAnswer bind(std::uint64_t length, std::uint32_t index = 0) {
-    return store.bind(NodeId{0}, header(length, index), LookupResult{true, slot(), false});
+    return store.bind(NodeId{0}, header(length, index), WindowLookup{true, slot(), false});
   }
   static DataHeader header(std::uint64_t length, std::uint32_t index) {
     DataHeader made;
@@ -146,7 +152,7 @@ struct Bench {
     made.payload_length = static_cast<std::uint16_t>(std::min<std::uint64_t>(64, length - 64 * index));
     return made;
   }
-  SlotId slot() { return table.entries.at({kPid.value(), kMailbox.value()}); }
+  WindowId slot() { return table.entries.at({kPid.value(), kMailbox.value()}); }
   bool count(const BindAnswer& bound, std::uint32_t bytes) {
     PlacedPacket packet;
     packet.buffer = bound.place.buffer;
@@ -166,6 +172,7 @@ struct Bench {
   FakeCounters counters;
   FakeDma dma;
   FakeDelivery delivery;
+  ContextCache contexts;
   WindowCalls unit;
   std::optional<CallAnswer> answer;
 };

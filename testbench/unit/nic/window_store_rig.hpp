@@ -24,6 +24,7 @@ inline NicConfig small_config() {
   NicConfig config;
   config.mtu = Bytes{kMtu};
   config.windows.on_chip = 4;
+  config.windows.spill = false;
   config.buffers.on_chip = 16;
   config.counters.on_chip = 8;
   config.binding.on_chip = 8;
@@ -98,21 +99,21 @@ class Rig {
     slot = open(kMailbox, spec);
   }
 
-  SlotId open(Mailbox mailbox, const WindowSpec& spec) {
+  WindowId open(Mailbox mailbox, const WindowSpec& spec) {
     const auto allocated = store.allocate_window(init_call(mailbox, spec), kPid);
     EXPECT_EQ(allocated.status, Status::ok);
     store.open_window(allocated.slot);
     return allocated.slot;
   }
   BufferId post(std::uint64_t size) { return post_to(slot, size); }
-  BufferId post_to(SlotId window, std::uint64_t size) {
+  BufferId post_to(WindowId window, std::uint64_t size) {
     const auto posted = store.post_buffer(window, post_call(size, ++posts));
     EXPECT_EQ(posted.status, Status::ok);
     return posted.buffer;
   }
   BindAnswer bind(const Message& what, std::uint32_t index = 0) { return bind_at(slot, what, index); }
-  BindAnswer bind_at(SlotId hit, const Message& what, std::uint32_t index = 0) {
-    return store.bind(what.source, what.packet(index), LookupResult{true, hit, false});
+  BindAnswer bind_at(WindowId hit, const Message& what, std::uint32_t index = 0) {
+    return store.bind(what.source, what.packet(index), WindowLookup{true, hit, false});
   }
   std::optional<BufferPlace> place(const BindAnswer& bound, const Message& what, std::uint32_t index) {
     BufferPlace where;
@@ -147,7 +148,7 @@ class Rig {
   Outcome outcome(const Message& what) { return bind(what).outcome; }
 
   WindowStore store;
-  SlotId slot;
+  WindowId slot;
   std::uint64_t posts = 0;
 };
 

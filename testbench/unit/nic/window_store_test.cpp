@@ -147,8 +147,8 @@ TEST(Refusals, FirstReasonThatAppliesIsGiven) {
   const Message long_one = message(1000, 0, 5);
   const Message good = message(128, 0, 5);
   const Message stranger = message(1000, 0, 6, Mailbox{42});
-  EXPECT_EQ(rig.store.bind(kSource, stranger.packet(0), LookupResult{}).outcome, Outcome::no_mailbox);
-  EXPECT_EQ(rig.store.bind(kSource, wrong.packet(0), LookupResult{}).outcome, Outcome::busy)
+  EXPECT_EQ(rig.store.bind(kSource, stranger.packet(0), WindowLookup{}).outcome, Outcome::no_mailbox);
+  EXPECT_EQ(rig.store.bind(kSource, wrong.packet(0), WindowLookup{}).outcome, Outcome::busy)
       << "opened since its lookup";
   EXPECT_EQ(rig.outcome(wrong), Outcome::bad_key);
   EXPECT_EQ(rig.outcome(long_one), Outcome::no_buffer);
@@ -167,8 +167,8 @@ TEST(Refusals, KeyZeroAcceptsAnyKey) {
 TEST(Refusals, MissDuringASweepIsBusy) {
   Rig rig;
   const Message stranger = message(16, 0, 0, Mailbox{42});
-  EXPECT_EQ(rig.store.bind(kSource, stranger.packet(0), LookupResult{false, {}, true}).outcome, Outcome::busy);
-  EXPECT_EQ(rig.store.bind(kSource, stranger.packet(0), LookupResult{false, {}, false}).outcome, Outcome::no_mailbox);
+  EXPECT_EQ(rig.store.bind(kSource, stranger.packet(0), WindowLookup{false, {}, true}).outcome, Outcome::busy);
+  EXPECT_EQ(rig.store.bind(kSource, stranger.packet(0), WindowLookup{false, {}, false}).outcome, Outcome::no_mailbox);
 }
 
 TEST(Refusals, SlotOfAnotherMailboxIsAMiss) {
@@ -178,7 +178,7 @@ TEST(Refusals, SlotOfAnotherMailboxIsAMiss) {
   Message other_process = message(16);
   other_process.header.destination_pid = Pid{4};
   EXPECT_EQ(rig.outcome(other_process), Outcome::no_mailbox);
-  EXPECT_EQ(rig.bind_at(SlotId{60000}, message(16)).outcome, Outcome::busy) << "open, but not where the table said";
+  EXPECT_EQ(rig.bind_at(WindowId{60000}, message(16)).outcome, Outcome::busy) << "open, but not where the table said";
   EXPECT_EQ(rig.outcome(message(16)), Outcome::pending);
 }
 
@@ -187,7 +187,7 @@ TEST(Refusals, BadlyCutPacketsChangeNothing) {
   rig.post(256);
   const Message put = message(200);
   const auto bind = [&](const DataHeader& header) {
-    return rig.store.bind(kSource, header, LookupResult{true, rig.slot, false});
+    return rig.store.bind(kSource, header, WindowLookup{true, rig.slot, false});
   };
   DataHeader cut = put.packet(0);
   cut.payload_length = 63;
@@ -234,7 +234,7 @@ TEST(Refusals, NoFreeCounterIsBusy) {
   NicConfig config = small_config();
   config.counters.on_chip = 1;
   Rig rig({64}, config);
-  const SlotId other = rig.open(Mailbox{2}, {});
+  const WindowId other = rig.open(Mailbox{2}, {});
   rig.post(64);
   rig.post_to(other, 64);
   const Message held = message(64);
@@ -600,7 +600,7 @@ struct OneTime {
     rig.store.open_window(slot);
   }
   Mailbox mailbox;
-  SlotId slot;
+  WindowId slot;
 };
 
 TEST(OneTimeWindow, RefusesClosedFromRetirementAndFreesItself) {
@@ -763,8 +763,8 @@ TEST(Close, ReturnsBuffersInOrderAndRefusesClosed) {
   EXPECT_EQ(rig.store.find_window(kPid, kMailbox).status, Status::closed);
   EXPECT_EQ(rig.store.allocate_window(init_call(kMailbox, {}), kPid).status, Status::exists) << "not released yet";
   rig.store.release_window(rig.slot);
-  EXPECT_EQ(rig.store.bind(kSource, message(1).packet(0), LookupResult{}).outcome, Outcome::closed);
-  const SlotId reopened = rig.open(kMailbox, {});
+  EXPECT_EQ(rig.store.bind(kSource, message(1).packet(0), WindowLookup{}).outcome, Outcome::closed);
+  const WindowId reopened = rig.open(kMailbox, {});
   EXPECT_EQ(rig.bind_at(reopened, message(1)).outcome, Outcome::no_buffer);
   EXPECT_EQ(rig.store.completed_epochs(reopened), 0U);
 }
@@ -799,17 +799,17 @@ TEST(Close, DrainsRetiredBuffersInOrder) {
   EXPECT_EQ(done[0].epoch, Epoch{0});
   EXPECT_EQ(done[1].epoch, Epoch{1});
   rig.store.release_window(rig.slot);
-  const SlotId other = rig.open(Mailbox{1}, {});
+  const WindowId other = rig.open(Mailbox{1}, {});
   for (int i = 0; i < 16; ++i) rig.post_to(other, 8);
 }
 
 TEST(Close, IsRememberedForTheLastFewMailboxes) {
   Rig rig;  // remembers 2
   const auto refusal = [&](std::uint64_t mailbox) {
-    return rig.store.bind(kSource, message(1, 0, 0, Mailbox{mailbox}).packet(0), LookupResult{}).outcome;
+    return rig.store.bind(kSource, message(1, 0, 0, Mailbox{mailbox}).packet(0), WindowLookup{}).outcome;
   };
   for (std::uint64_t mailbox = 1; mailbox <= 3; ++mailbox) {
-    const SlotId slot = rig.open(Mailbox{mailbox}, {});
+    const WindowId slot = rig.open(Mailbox{mailbox}, {});
     std::vector<BufferId> returned;
     rig.store.begin_close(slot, returned, nullptr);
     rig.store.release_window(slot);
@@ -824,11 +824,12 @@ TEST(Close, IsRememberedForTheLastFewMailboxes) {
 TEST(SlotReuse, NeverReceivesAnotherMailboxsData) {
   NicConfig config = small_config();
   config.windows.on_chip = 1;
+  config.windows.spill = false;
   Rig rig({64}, config);
   std::vector<BufferId> returned;
   rig.store.begin_close(rig.slot, returned, nullptr);
   rig.store.release_window(rig.slot);
-  const SlotId reused = rig.open(Mailbox{2}, {64});
+  const WindowId reused = rig.open(Mailbox{2}, {64});
   ASSERT_EQ(reused, rig.slot);
   rig.post_to(reused, 64);
   EXPECT_EQ(rig.bind_at(reused, message(64)).outcome, Outcome::closed) << "looked up before the slot was reused";

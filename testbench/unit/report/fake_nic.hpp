@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kMtu = 1024;
 inline constexpr NodeId kSender{0};
 inline constexpr NodeId kReceiver{1};
 inline constexpr Pid kPid{0};
-inline constexpr SlotId kSlot{5};
+inline constexpr WindowId kSlot{5};
 inline constexpr Mailbox kMailbox{0xbeef};
 
 /// Memory of the receiver, as a load would see it.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "rtl/verilated/fst_file.hpp"
 
 namespace rvma {
 namespace {
@@ -36,7 +37,7 @@ class FaultyTable final : public VerilatedTable {
   void reset() override { table_->reset(); }
   bool open_waves(const std::string& path) override { return table_->open_waves(path); }
   void set_wave_times(std::uint64_t low_ps, std::uint64_t high_ps) override { table_->set_wave_times(low_ps, high_ps); }
-  void close_waves() override { table_->close_waves(); }
+  bool close_waves() override { return table_->close_waves(); }
   std::vector<std::uint8_t> save() override { return table_->save(); }
   void load(const std::vector<std::uint8_t>& state) override { table_->load(state); }
   TableWord stored(TableCopy copy, std::uint32_t place) const override { return table_->stored(copy, place); }
@@ -188,6 +189,49 @@ TEST_P(LockstepDifference, IsToldOnceWithHistoryAndWaves) {
 }
 
 INSTANTIATE_TEST_SUITE_P(At, LockstepDifference, testing::Values(700, 1023, 1024, 1025, 2500));
+
+// Waves come from a second core that is run through the last cycles: the flip must be in them.
+class LockstepFlip : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(LockstepFlip, IsFoundAndIsInTheWaves) {
+  TemporaryFile file("rvma_lockstep_flip_" + std::to_string(GetParam()) + "_");
+  std::vector<LockstepTableCore::Difference> told;
+  LockstepTableCore core(VerilatedTable::make(TableShape{}), kPeriod, file.path(),
+                         [&](const LockstepTableCore::Difference& difference) { told.push_back(difference); });
+  core.flip_bit_at_lookup(GetParam());
+  Traffic traffic;
+  while (told.empty() && traffic.cycle() < 5'000) traffic.step(core);
+  ASSERT_EQ(told.size(), 1U);
+  ASSERT_EQ(told[0].outputs.size(), 3U);
+  EXPECT_EQ(told[0].outputs[0], "lookup_hit is 0, reference 1");
+  EXPECT_EQ(told[0].outputs[2], "lookup_fault_valid is 1, reference 0");
+  ASSERT_TRUE(told[0].has_waves);
+  const Waves waves = read_waves(file.path(), {"lookup_hit_o", "lookup_fault_valid_o"});
+  // Before the edge, which is the last one of the waves: after it come the next cycle's outputs.
+  const auto last = [&](const char* signal) {
+    return std::prev(waves.values.at(signal).lower_bound(static_cast<std::uint64_t>(told[0].edge.ps())))->second;
+  };
+  EXPECT_EQ(last("lookup_hit_o"), "0");
+  EXPECT_EQ(last("lookup_fault_valid_o"), "1");
+}
+
+// The first lookup there is, and around the border of two episodes of waves (lookups begin after some 600 cycles).
+INSTANTIATE_TEST_SUITE_P(At, LockstepFlip, testing::Values(1, 410, 415, 418, 419, 420, 2000));
+
+TEST(FstFile, ACutOneIsNotWhole) {
+  TemporaryFile file("rvma_cut_");
+  const std::unique_ptr<VerilatedTable> table = VerilatedTable::make(TableShape{});
+  ASSERT_TRUE(table->open_waves(file.path()));
+  for (int i = 0; i < 100; ++i) table->step({});
+  EXPECT_FALSE(is_whole_fst_file(file.path()));  // it is still being written
+  EXPECT_TRUE(table->close_waves());
+  EXPECT_TRUE(is_whole_fst_file(file.path()));
+  for (auto size = std::filesystem::file_size(file.path()); size != 0; size = size < 100 ? size - 1 : size * 3 / 4) {
+    std::filesystem::resize_file(file.path(), size - 1);
+    ASSERT_FALSE(is_whole_fst_file(file.path())) << size - 1 << " bytes";
+  }
+  EXPECT_FALSE(is_whole_fst_file(file.path() + ".not_there"));
+}
 
 TEST(RtlTableCore, WavesHaveSimulatedTime) {
   TemporaryFile file("rvma_waves_");

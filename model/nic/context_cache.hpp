@@ -1,0 +1,160 @@
+/// \file
+/// Window contexts between the NIC and host memory: which of a node's windows have their context on chip, and in which
+/// slot. The translation table holds a mailbox exactly while its context is on chip.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "base/component.hpp"
+#include "nic/config.hpp"
+#include "nic/index_allocator.hpp"
+#include "nic/interfaces.hpp"
+#include "nic/replacement.hpp"
+#include "nic/window_store.hpp"
+
+namespace rvma {
+
+/// Bytes of a window context in host memory, and of a bucket of the host-memory table that finds it: one read each.
+inline constexpr std::uint32_t kContextBytes = 64;
+inline constexpr std::uint32_t kTableBucketBytes = 64;
+
+struct ContextCacheStats {
+  Counter hits{"messages", "first packets of messages whose window's context was on the NIC"};
+  Counter misses{"times", "first packets and calls that waited for a context, or for the answer that there is none"};
+  Counter refused{"times",
+                  "of these and of others, sent away: nic.windows.misses were outstanding, or no slot was free"};
+  Counter fetches{"contexts", "contexts fetched from host memory, for packets and calls"};
+  Counter searches{"reads", "buckets of the host-memory table read"};
+  Counter unknown{"reads", "of these, for mailboxes that nobody has"};
+  Counter evictions{"contexts", "contexts written back to make room"};
+  Counter read_bytes{"bytes", "bytes read from host memory"};
+  Counter written_bytes{"bytes", "bytes written to host memory"};
+  TimeSum fetch_ns{"time from a miss to the context on chip, all fetches together"};
+  Peak outstanding{"fetches", "most searches and fetches under way at once"};
+  Peak resident{"contexts", "most contexts on the NIC at once"};
+  Peak spilled{"contexts", "most contexts in host memory only at once"};
+  BOOST_DESCRIBE_CLASS(ContextCacheStats, (),
+                       (hits, misses, refused, fetches, searches, unknown, evictions, read_bytes, written_bytes,
+                        fetch_ns, outstanding, resident, spilled),
+                       (), ())
+};
+
+/// What the deciding unit asks of the context cache.
+class ContextIf : public virtual sc_core::sc_interface {
+ public:
+  enum class Fetched : std::uint8_t {
+    found,    ///< the context is on chip, and stays until unpin()
+    unknown,  ///< no window has the mailbox
+    no_room   ///< every slot is in use by messages under way, or the table took no more
+  };
+  using Done = std::function<void(Fetched, WindowId)>;
+
+  /// The window whose context lies in the slot that the table named.
+  virtual WindowLookup resolve(const LookupResult& answer) const = 0;
+  /// The first packet of a message has met its window on chip, at once or when it had waited.
+  virtual void used(WindowId window, bool has_waited) = 0;
+  /// A miss says nothing: contexts lie in host memory.
+  virtual bool has_spilled() const = 0;
+  /// Looks for (pid, mailbox) in host memory and brings its context on chip; joins a search under way. False: too many
+  /// are under way.
+  virtual bool fetch(Pid pid, Mailbox mailbox, Done done) = 0;
+  virtual void unpin(WindowId window) = 0;
+};
+
+/// Contexts of windows with bound messages, of windows that are opening, rewinding or closing, and of catch-all windows
+/// stay on chip. Any other may go: its mailbox is erased from the table, then the context is written back (64 B) and
+/// the slot filled anew. A miss costs two reads of host memory, one after the other: the bucket of a hash table, and
+/// the context.
+class ContextCache : public Component, public ContextIf, public DmaClient {
+ public:
+  sc_core::sc_port<TableCommandIf> table;
+  sc_core::sc_port<DmaIf> dma;
+
+  /// `config` and `windows` outlive the unit.
+  ContextCache(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, WindowStore& windows);
+
+  // -- Calls. `done` may run within the call.
+  /// A window that was allocated gets a slot and its entry in the table; status full or busy: neither.
+  void install(WindowId window, Pid pid, Mailbox mailbox, std::function<void(TableStatus)> done);
+  /// The window has closed or expired: its entry leaves the table, its slot is free.
+  void remove(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done);
+  bool is_resident(WindowId window) const;
+  /// Brings a window's context on chip, however long that takes; not to be called if it is resident.
+  void acquire(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done);
+
+  WindowLookup resolve(const LookupResult& answer) const override;
+  void used(WindowId window, bool has_waited) override;
+  bool has_spilled() const override { return spilled_ > 0; }
+  bool fetch(Pid pid, Mailbox mailbox, Done done) override;
+  void unpin(WindowId window) override;
+
+  void dma_written(std::uint64_t tag, Time entered, Time visible) override;
+  void dma_read_done(std::uint64_t tag) override;
+
+  const ContextCacheStats& stats() const { return stats_; }
+
+ private:
+  enum class Place : std::uint8_t { nowhere, moving, resident, spilled };
+  struct Residency {
+    Place place = Place::nowhere;
+    SlotId slot;
+  };
+  struct Slot {
+    WindowId window;
+    bool filled = false;  ///< the table knows it
+    std::uint32_t pins = 0;
+  };
+  /// A search of host memory, and the fetch that follows it.
+  struct Fetch {
+    bool busy = false;
+    bool has_context = false;  ///< the bucket has been read
+    MailboxKey key;
+    WindowId window;
+    Time since;
+    std::vector<Done> waiting;
+  };
+  struct WaitingCall {
+    WindowId window;
+    MailboxKey key;
+    std::function<void()> done;
+  };
+  using Index = std::uint32_t;
+
+  Residency& residency(WindowId window);
+  /// A slot that holds nothing: a free one, or one whose context is sent away. False: every context has to stay.
+  bool take_slot(SlotId& slot);
+  bool evict_one();
+  void evict(SlotId slot);
+  void give_back(SlotId slot);
+  /// Tells the table; if that has no place, contexts are sent away until it has, a few times.
+  void enter(WindowId window, const MailboxKey& key, SlotId slot, unsigned tries,
+             std::function<void(TableStatus)> done);
+  void read(std::uint64_t address, std::uint32_t bytes, std::uint64_t tag);
+  void searched(Index index);
+  void arrived(Index index);
+  void finish(Index index, Fetched outcome, WindowId window);
+  void retry_calls();
+
+  WindowStore& windows_;
+  bool may_spill_;
+  std::uint32_t most_fetches_;
+  std::unique_ptr<ReplacementPolicy> policy_;
+  IndexAllocator free_slots_;
+  std::deque<Slot> slots_;
+  std::deque<Residency> residencies_;  ///< by window
+  std::vector<Fetch> fetches_;
+  boost::unordered_flat_map<MailboxKey, Index> fetching_;
+  std::deque<WaitingCall> calls_;  ///< that found no slot, or too many fetches under way
+  std::uint32_t resident_ = 0;
+  std::uint32_t spilled_ = 0;
+  ContextCacheStats stats_;
+  Wakeup retry_;
+};
+
+}  // namespace rvma
