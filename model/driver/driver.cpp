@@ -321,6 +321,7 @@ struct Driver::Impl {
     return Status::ok;
   }
 
+  /// Or get: both name local memory and a word.
   Status put(Descriptor descriptor) {
     notice_answers();
     const CompletionPointer completion{descriptor.completion};
@@ -518,15 +519,17 @@ Status Driver::put(DestinationRank destination, Mailbox mailbox, std::uint64_t o
   return impl_->put(descriptor);
 }
 
-Status Driver::get(DestinationRank /*destination*/, Mailbox /*mailbox*/, std::uint64_t /*offset*/,
-                   std::uint64_t /*length*/, VirtualAddress /*buffer*/, std::uint32_t /*key*/,
-                   CompletionPointer completion) {
-  // The descriptor of a get has no room for an answer of the call, and this NIC does not execute gets: it would ignore
-  // one without a word, so the driver, who knows its NIC, answers itself.
-  impl_->notice_answers();
-  impl_->core.spend_issue();
-  if (!Impl::is_word(completion) || !impl_->take(completion)) return Status::bad_argument;
-  return impl_->fail(completion, Status::unsupported);
+Status Driver::get(DestinationRank destination, Mailbox mailbox, std::uint64_t offset, std::uint64_t length,
+                   VirtualAddress buffer, std::uint32_t key, CompletionPointer completion) {
+  Descriptor descriptor = window_call(Opcode::get, mailbox);
+  descriptor.destination_node = destination.node;
+  descriptor.destination_pid = destination.pid;
+  descriptor.offset = offset;
+  descriptor.local = buffer;
+  descriptor.length = length;
+  descriptor.key = key;
+  descriptor.completion = completion.address;
+  return impl_->put(descriptor);
 }
 
 Status Driver::inc_epoch(Window window) {

@@ -89,6 +89,8 @@ class Driver {
   /// Does not wait. `completion` receives (outcome, bytes) when the put has ended.
   Status put(DestinationRank destination, Mailbox mailbox, std::uint64_t offset, VirtualAddress source,
              std::uint64_t length, std::uint32_t key, CompletionPointer completion);
+  /// Does not wait. Reads `length` bytes at `offset` of the active buffer of a readable window into `buffer`;
+  /// `completion` receives (outcome, bytes) when they are there, or the get has ended otherwise.
   Status get(DestinationRank destination, Mailbox mailbox, std::uint64_t offset, std::uint64_t length,
              VirtualAddress buffer, std::uint32_t key, CompletionPointer completion);
   Status inc_epoch(Window window);

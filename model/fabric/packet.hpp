@@ -31,6 +31,13 @@ struct TransportHeader {
   std::uint32_t sequence = 0;                 ///< of this packet in the context, from 0; 0 in acknowledgements
 };
 
+/// What a get's request asks for, and where its answer goes.
+struct GetAsk {
+  std::uint64_t length = 0;  ///< bytes
+  Mailbox mailbox;           ///< of the asker's window for the answer
+  std::uint32_t key = 0;     ///< of that window
+};
+
 /// In data packets: enough to handle the packet whichever comes first.
 struct DataHeader {
   Pid destination_pid;
@@ -43,6 +50,8 @@ struct DataHeader {
   std::uint64_t offset = 0;          ///< of the put, within its buffer
   std::uint32_t packet_index = 0;    ///< k: this packet starts at byte k x mtu of the message
   std::uint16_t payload_length = 0;  ///< bytes
+  bool is_get = false;               ///< a get's request: a message of length 0 that is answered instead of placed
+  GetAsk ask;                        ///< of a get's request
 };
 
 /// In acknowledgements: packets by sequence number, messages by outcome. Idempotent; repeated until the sender's

@@ -38,6 +38,13 @@ constexpr std::size_t kMessageLengthAt = kExtensionAt + 24;
 constexpr std::size_t kOffsetAt = kExtensionAt + 32;
 constexpr std::size_t kPayloadAt = kExtensionAt + kDataExtensionBytes;
 
+// Fields of the get extension, which stands where a payload would.
+constexpr std::size_t kGetLengthAt = kPayloadAt;
+constexpr std::size_t kAnswerMailboxAt = kPayloadAt + 8;
+constexpr std::size_t kAnswerKeyAt = kPayloadAt + 16;
+/// The type of a get's request: a data packet otherwise.
+constexpr std::uint8_t kGetType = 3;
+
 // Fields of the acknowledgement extension.
 constexpr std::size_t kCumulativeAt = kExtensionAt;
 constexpr std::size_t kOutcomesFromAt = kExtensionAt + 4;
@@ -131,8 +138,9 @@ void store_network_headers(std::uint8_t* frame, const TransportHeader& transport
   store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(frame_bytes - kUdpAt));
 }
 
-void store_transport(std::uint8_t* frame, const TransportHeader& transport, std::uint16_t span) {
-  frame[kVersionTypeAt] = static_cast<std::uint8_t>((kWireVersion << 4U) | static_cast<std::uint8_t>(transport.type));
+void store_transport(std::uint8_t* frame, const TransportHeader& transport, bool is_get, std::uint16_t span) {
+  const std::uint8_t type = is_get ? kGetType : static_cast<std::uint8_t>(transport.type);
+  frame[kVersionTypeAt] = static_cast<std::uint8_t>((kWireVersion << 4U) | type);
   frame[kFlagsAt] = 0;
   store(frame + kSpanAt, span);
   store(frame + kSourceIncarnationAt, transport.source_incarnation);
@@ -150,7 +158,11 @@ void store_data(std::uint8_t* frame, const DataHeader& data, const std::uint8_t*
   store(frame + kPacketIndexAt, data.packet_index);
   store(frame + kMessageLengthAt, data.message_length);
   store(frame + kOffsetAt, data.offset);
-  if (payload == nullptr) {
+  if (data.is_get) {
+    store(frame + kGetLengthAt, data.ask.length);
+    store(frame + kAnswerMailboxAt, data.ask.mailbox.value());
+    store(frame + kAnswerKeyAt, data.ask.key);
+  } else if (payload == nullptr) {
     std::fill_n(frame + kPayloadAt, data.payload_length, std::uint8_t{0});
   } else {
     std::copy_n(payload, data.payload_length, frame + kPayloadAt);
@@ -182,13 +194,17 @@ void encode(const TransportHeader& transport, const DataHeader& data, const AckH
               "node number without an address");
   RVMA_ASSERT(is_data || (ack.selective.size() <= 0xffff && ack.outcomes.size() <= 0xffff),
               "acknowledgement with more entries than its counts can say");
-  const std::size_t bytes =
-      (is_data ? data_wire_bytes(data.payload_length) : ack_wire_bytes(ack.selective.size(), ack.outcomes.size())) -
-      kPreambleBytes - kPacketGapBytes - kFrameCheckBytes;
+  const bool is_get = is_data && data.is_get;
+  RVMA_ASSERT(!is_get || data.payload_length == 0, "a get's request has no payload");
+  const std::size_t bytes = (is_get    ? data_wire_bytes(kGetExtensionBytes)
+                             : is_data ? data_wire_bytes(data.payload_length)
+                                       : ack_wire_bytes(ack.selective.size(), ack.outcomes.size())) -
+                            kPreambleBytes - kPacketGapBytes - kFrameCheckBytes;
   RVMA_ASSERT(bytes <= kLongestFrame, "packet is longer than an IPv4 datagram");
   frame.resize(bytes);
   store_network_headers(frame.data(), transport, bytes);
-  store_transport(frame.data(), transport, is_data ? data.open_span : static_cast<std::uint16_t>(ack.selective.size()));
+  store_transport(frame.data(), transport, is_get,
+                  is_data ? data.open_span : static_cast<std::uint16_t>(ack.selective.size()));
   if (is_data) {
     store_data(frame.data(), data, payload);
   } else {
@@ -261,7 +277,8 @@ class Decoder {
 
   bool transport_header() {
     const std::uint8_t version_type = bytes_[kVersionTypeAt];
-    const auto type = static_cast<PacketType>(version_type & 0x0fU);
+    frame_.data.is_get = (version_type & 0x0fU) == kGetType;
+    const auto type = frame_.data.is_get ? PacketType::data : static_cast<PacketType>(version_type & 0x0fU);
     if (!check(version_type >> 4U == kWireVersion, WireField::version, kVersionTypeAt) ||
         !check(type == PacketType::data || type == PacketType::acknowledgement, WireField::type, kVersionTypeAt) ||
         !check(bytes_[kFlagsAt] == 0, WireField::flags, kFlagsAt)) {
@@ -291,6 +308,16 @@ class Decoder {
     // The IPv4 total length is 16 bits wide and was compared with count_: the difference fits.
     data.payload_length = static_cast<std::uint16_t>(count_ - kPayloadAt - kCrcBytes);
     frame_.payload = bytes_ + kPayloadAt;
+    return !data.is_get || get_extension();
+  }
+
+  bool get_extension() {
+    DataHeader& data = frame_.data;
+    if (!check(data.payload_length == kGetExtensionBytes, WireField::get_length, kPayloadAt)) return false;
+    data.payload_length = 0;
+    data.ask.length = at<std::uint64_t>(kGetLengthAt);
+    data.ask.mailbox = Mailbox{at<std::uint64_t>(kAnswerMailboxAt)};
+    data.ask.key = at<std::uint32_t>(kAnswerKeyAt);
     return true;
   }
 
@@ -331,6 +358,7 @@ class Decoder {
 }  // namespace
 
 std::uint32_t wire_bytes_of(const Packet& packet) {
+  if (packet.transport.type == PacketType::data && packet.data.is_get) return data_wire_bytes(kGetExtensionBytes);
   return packet.transport.type == PacketType::data
              ? data_wire_bytes(packet.data.payload_length)
              : ack_wire_bytes(packet.ack.selective.size(), packet.ack.outcomes.size());

@@ -33,6 +33,7 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
       delivery("delivery"),
       dma("dma"),
       writer("writer"),
+      gets("gets"),
       credit("credit"),
       node_(node),
       windows_(windows),
@@ -208,20 +209,27 @@ void AddressConversion::decide(PacketPtr packet, const WindowLookup& window, Cyc
       place(std::move(packet), message, where, cycle);
       return;
     }
-    // 4. The first packet of a message binds it.
+    // 4. The first packet of a message binds it; a get's request is answered.
     case MessageState::unseen:
+      if (packet->data.is_get) {
+        read(std::move(packet), message, window);
+        return;
+      }
       bind(std::move(packet), message, window, cycle);
       return;
   }
 }
 
+void AddressConversion::note_use(const Packet& packet, const WindowLookup& window) {
+  if (contexts.size() == 0 || !window.hit) return;
+  const bool has_waited =
+      packet.left[static_cast<std::size_t>(Stage::context)] > packet.left[static_cast<std::size_t>(Stage::parse)];
+  contexts->used(window.slot, has_waited);
+}
+
 void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const WindowLookup& window, Cycles cycle) {
   const Time at = now();
-  if (contexts.size() > 0 && window.hit) {
-    const bool has_waited =
-        packet->left[static_cast<std::size_t>(Stage::context)] > packet->left[static_cast<std::size_t>(Stage::parse)];
-    contexts->used(window.slot, has_waited);
-  }
+  note_use(*packet, window);
   const BindAnswer bound = windows_.bind(message.source, packet->data, window);
   if (bound.malformed) {
     ++stats_.mismatches;
@@ -260,6 +268,25 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
   }
   if (bound.has_record) place_record(*packet, message, bound, cycle);
   place(std::move(packet), message, bound.place, cycle);
+}
+
+void AddressConversion::read(PacketPtr packet, const MessageRef& message, const WindowLookup& window) {
+  const Time at = now();
+  note_use(*packet, window);
+  const ReadAnswer read = windows_.read(packet->data, window);
+  if (read.malformed) {
+    ++stats_.mismatches;
+    ignore(*packet, "mismatch", at);
+  } else if (read.outcome != Outcome::pending) {
+    refuse(message, read.outcome, at);
+  } else if (gets.size() == 0 || !gets->serve(message.source, packet->data, read.slot, read.buffer)) {
+    refuse(message, Outcome::busy, at);
+  } else {
+    ++stats_.reads;
+    observers_.tell([&](NicObserver& observer) { observer.get_accepted(node_, message, read.buffer, at); });
+    delivery->end(message, at);
+  }
+  drop(*packet, message, at);
 }
 
 /// The record goes the way of a packet: translated, written and counted with its message.

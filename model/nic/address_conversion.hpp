@@ -28,6 +28,7 @@ struct AddressConversionStats {
   Counter mismatches{"packets", "packets badly cut, or that contradict their message's binding"};
   Counter refused_packets{"packets", "packets of a message that was refused before"};
   Counter bindings{"messages", "messages bound to a buffer"};
+  Counter reads{"requests", "requests of gets accepted"};
   Counter refused_no_mailbox{"messages", "messages refused no_mailbox"};
   Counter refused_closed{"messages", "messages refused closed"};
   Counter refused_bad_key{"messages", "messages refused bad_key"};
@@ -46,10 +47,10 @@ struct AddressConversionStats {
   Peak held{"packets", "packets waiting for their window's context"};
   Utilisation decide{WorkKind::operations, "decisions, one a cycle"};
   BOOST_DESCRIBE_CLASS(AddressConversionStats, (),
-                       (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, refused_no_mailbox,
-                        refused_closed, refused_bad_key, refused_stale, refused_no_buffer, refused_bounds, refused_busy,
-                        page_hits, page_misses, line_fetches, stalled_on_writes_ns, stalled_on_misses_ns,
-                        translation_wait_ns, queue, waiting, held, decide),
+                       (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, reads,
+                        refused_no_mailbox, refused_closed, refused_bad_key, refused_stale, refused_no_buffer,
+                        refused_bounds, refused_busy, page_hits, page_misses, line_fetches, stalled_on_writes_ns,
+                        stalled_on_misses_ns, translation_wait_ns, queue, waiting, held, decide),
                        (), ())
 };
 
@@ -64,6 +65,8 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   sc_core::sc_port<ContextIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> contexts;
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<PayloadWriterIf> writer;
+  /// Unbound: every get is refused `busy`.
+  sc_core::sc_port<GetServeIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> gets;
   /// Of the link that feeds this NIC. Unbound: nobody counts credits.
   sc_core::sc_port<LinkCreditIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> credit;
 
@@ -133,6 +136,9 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   bool wait_for_context(PacketPtr& packet, WindowLookup& window);
   void resume(std::uint64_t held, ContextIf::Fetched outcome, WindowId window);
   void bind(PacketPtr packet, const MessageRef& message, const WindowLookup& window, Cycles cycle);
+  void read(PacketPtr packet, const MessageRef& message, const WindowLookup& window);
+  /// The first packet of a message has met its window.
+  void note_use(const Packet& packet, const WindowLookup& window);
   void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
   void place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);

@@ -48,6 +48,7 @@ CommandUnit::CommandUnit(const sc_core::sc_module_name& name, SimContext& contex
       dma("dma"),
       window_calls("window_calls"),
       transmit("transmit"),
+      gets("gets"),
       config_(config.command),
       fence_delay_(config.completion.latency.get() + kFenceMargin),
       payloads_(payloads),
@@ -59,12 +60,14 @@ CommandUnit::CommandUnit(const sc_core::sc_module_name& name, SimContext& contex
 }
 
 void CommandUnit::end_of_elaboration() {
-  transmit->on_room([this] {
+  const auto room = [this] {
     for (const auto& process : processes_) {
       if (process && std::exchange(process->waits_for_room, false)) take_turn(*process);
     }
     if (!turn_.empty()) wake_.at(now());
-  });
+  };
+  transmit->on_room(room);
+  if (gets.size() > 0) gets->on_room(room);
 }
 
 void CommandUnit::set_ring(Pid pid, PhysicalAddress base, std::uint32_t entries, PhysicalAddress consumed_word) {
@@ -215,6 +218,22 @@ void CommandUnit::run() {
   if (!turn_.empty()) wake_.at(clock().time_of(next_ready));
 }
 
+/// A put or get; false: no room.
+bool CommandUnit::hand_over(Process& owner, const Descriptor& descriptor, Time doorbell, Cycles cycle) {
+  const bool is_put = descriptor.opcode == Opcode::put;
+  PutRequest request;
+  request.descriptor = descriptor;
+  request.pid = owner.pid;
+  request.doorbell = doorbell;
+  if (!(is_put ? transmit->submit(request, cycle) : gets->submit(request, cycle))) {
+    ++stats_.put_waits;
+    owner.waits_for_room = true;
+    return false;
+  }
+  ++(is_put ? stats_.puts : stats_.gets);
+  return true;
+}
+
 bool CommandUnit::execute(Process& owner, Cycles cycle) {
   const Command& command = owner.commands.front();
   const Time at = clock().time_of(cycle);
@@ -222,23 +241,17 @@ bool CommandUnit::execute(Process& owner, Cycles cycle) {
   const bool is_put = descriptor && descriptor->opcode == Opcode::put;
   // Puts that are due are handed on together, with their cycles; whatever decides about windows runs at its own cycle.
   if (!is_put && at > now() && cycle > current_cycle()) return false;
-  if (is_put) {
-    if (!transmit->submit({*descriptor, owner.pid, command.doorbell}, cycle)) {
-      ++stats_.put_waits;
-      owner.waits_for_room = true;
-      return false;
-    }
-    ++stats_.puts;
-  }
+  const bool is_get = descriptor && descriptor->opcode == Opcode::get && gets.size() > 0;
+  if ((is_put || is_get) && !hand_over(owner, *descriptor, command.doorbell, cycle)) return false;
   // The command leaves its queue before anything can call back.
   const Command taken = owner.commands.pop();
   next_cycle_ = cycle + Cycles{1};
   stats_.execute.occupy(clock().time_of(next_cycle_) - at, 1);
-  if (!descriptor || descriptor->opcode == Opcode::get) {
+  if (!descriptor || (descriptor->opcode == Opcode::get && !is_get)) {
     malformed(taken.bytes, at);
   } else if (descriptor->opcode == Opcode::arm_interrupt) {
     arm_interrupt(owner, *descriptor, at);
-  } else if (!is_put) {
+  } else if (!is_put && !is_get) {
     call(owner, *descriptor, cycle);
   }
   consumed(owner, at);

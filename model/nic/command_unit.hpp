@@ -25,17 +25,18 @@ struct CommandStats {
   Counter fetched_descriptors{"descriptors", "descriptors fetched from rings"};
   Counter fetches{"reads", "DMA reads that fetched them"};
   Counter puts{"puts", "puts handed to transmit"};
+  Counter gets{"gets", "gets handed to the get unit"};
   Counter calls{"calls", "window calls executed"};
   Counter arms{"calls", "interrupts armed"};
   Counter interrupts{"interrupts", "interrupts written because the armed word had been written before"};
   Counter malformed{"descriptors", "descriptors that are none, or of a call that this NIC does not take"};
   Counter bad_writes{"writes", "MMIO writes ignored: wrong place or length, impossible tail, or queue overrun"};
-  Counter put_waits{"puts", "times that a put waited for room in the open-put table"};
+  Counter put_waits{"puts", "times that a put waited for room in the open-put table, or a get for nic.get.open"};
   Peak queue{"descriptors", "descriptors waiting in one process's queue"};
   Utilisation execute{WorkKind::operations, "descriptors executed, one a cycle"};
   BOOST_DESCRIBE_CLASS(CommandStats, (),
-                       (doorbells, inline_descriptors, fetched_descriptors, fetches, puts, calls, arms, interrupts,
-                        malformed, bad_writes, put_waits, queue, execute),
+                       (doorbells, inline_descriptors, fetched_descriptors, fetches, puts, gets, calls, arms,
+                        interrupts, malformed, bad_writes, put_waits, queue, execute),
                        (), ())
 };
 
@@ -44,6 +45,8 @@ class CommandUnit : public Component, public DmaClient {
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<WindowCallsIf> window_calls;
   sc_core::sc_port<TransmitIf> transmit;
+  /// Unbound: gets are malformed.
+  sc_core::sc_port<TransmitIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> gets;
 
   CommandUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, PayloadPool& payloads,
               InterruptArm& arm);
@@ -106,6 +109,7 @@ class CommandUnit : public Component, public DmaClient {
   void queue_command(Process& process, const std::uint8_t* bytes, Time doorbell, Time at);
 
   void run();
+  bool hand_over(Process& process, const Descriptor& descriptor, Time doorbell, Cycles cycle);
   /// Executes the process's first command at `cycle`; false: it stays.
   bool execute(Process& process, Cycles cycle);
   void call(Process& process, const Descriptor& descriptor, Cycles cycle);

@@ -133,6 +133,15 @@ struct ReliabilityConfig {
                        (), ())
 };
 
+struct GetConfig {
+  Key<std::uint32_t> open{256, {1, 1U << 20U}, "gets of the own host open at a time"};
+  Key<std::uint32_t> queue{64, {1, 1U << 20U}, "requests of others being answered at a time; beyond it `busy`"};
+  Key<Time> timeout{Time::from_us(100'000),
+                    {Time::from_us(1), Time::from_us(1'000'000'000)},
+                    "an accepted get of whose answer nothing comes for so long ends `timeout`"};
+  BOOST_DESCRIBE_CLASS(GetConfig, (), (open, queue, timeout), (), ())
+};
+
 struct CongestionConfig {
   Key<CongestionControl> control{CongestionControl::swift,
                                  "swift: round trips tell each sender how many packets it may have on their way to a "
@@ -165,10 +174,11 @@ struct NicConfig {
   DmaConfig dma;
   CompletionConfig completion;
   ReliabilityConfig reliability;
+  GetConfig get;
   CongestionConfig congestion;
   BOOST_DESCRIBE_CLASS(NicConfig, (),
                        (clock, datapath, mtu, nack, history, closed_memory, table, windows, buffers, counters, binding,
-                        page_cache, command, transmit, receive, dma, completion, reliability, congestion),
+                        page_cache, command, transmit, receive, dma, completion, reliability, get, congestion),
                        (), ())
 };
 

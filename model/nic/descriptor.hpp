@@ -34,6 +34,7 @@ enum class Opcode : std::uint8_t {
 enum WindowFlag : std::uint8_t {
   kWindowReadable = 1,
   kWindowCatchAll = 2,
+  kWindowAnswer = 64,    ///< a get's window for its answer: the NIC's own, no descriptor may have it
   kWindowInterrupt = 4,  ///< every completion of the window also interrupts the owner's core
 };
 

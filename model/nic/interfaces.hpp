@@ -255,7 +255,8 @@ struct Completion {
   std::uint64_t length = 0;
   PhysicalAddress word;  ///< the completion pointer
   bool interrupt = false;
-  StageTimes left{};  ///< of the packet that completed it; all zero if a call did
+  bool is_answer = false;  ///< of a get: the get unit writes the word
+  StageTimes left{};       ///< of the packet that completed it; all zero if a call did
 };
 
 class CompletionWriterIf : public virtual sc_core::sc_interface {
@@ -279,17 +280,44 @@ class WindowCallsIf : public virtual sc_core::sc_interface {
   virtual void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) = 0;
 };
 
-/// Puts from the command unit to transmit.
+/// What transmit sends: a put of the host, or one half of a get (get_unit.hpp).
+enum class Purpose : std::uint8_t { put, get_request, get_answer };
+
+/// From the command unit, or from the get unit, to transmit.
 struct PutRequest {
   Descriptor descriptor;
   Pid pid;
   Time doorbell;  ///< when the descriptor (or the doorbell that announced it) reached the NIC
+  Purpose purpose = Purpose::put;
+  // Of a request: what it asks for, and which get it belongs to.
+  GetAsk ask;
+  std::uint32_t job = 0;
+  std::uint32_t uses = 0;
+  // Of an answer: whose bytes it reads.
+  WindowId slot;
+  BufferId buffer;
+  std::uint64_t posting = 0;
 };
 class TransmitIf : public virtual sc_core::sc_interface {
  public:
   /// Takes the put if there is room in the open-put table; false: keep it, on_room() will be called.
   virtual bool submit(const PutRequest& put, Cycles at) = 0;
   virtual void on_room(std::function<void()> room) = 0;
+};
+
+/// Takes accepted requests of gets.
+class GetServeIf : public virtual sc_core::sc_interface {
+ public:
+  /// The request reads `buffer` of the window in `slot`, within its bounds. False: no room, refuse it `busy`.
+  virtual bool serve(NodeId source, const DataHeader& request, WindowId slot, BufferId buffer) = 0;
+};
+
+/// What transmit tells of requests and answers, instead of writing a completion word.
+class GetSinkIf : public virtual sc_core::sc_interface {
+ public:
+  virtual void ended(const PutRequest& request, Outcome outcome, std::uint32_t tries, Time at) = 0;
+  /// The memory that the answer reads still belongs to its window. Otherwise nothing of it may be sent.
+  virtual bool may_read(const PutRequest& answer) = 0;
 };
 
 }  // namespace rvma

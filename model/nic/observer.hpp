@@ -21,6 +21,17 @@ class NicObserver {
   /// The put has ended; its local completion word is being written.
   virtual void put_ended(NodeId /*node*/, PhysicalAddress /*put*/, Outcome /*outcome*/, std::uint32_t /*tries*/,
                          Time /*at*/) {}
+  /// A get has opened its window for the answer, with one buffer; `window` names mailbox, key and buffer. The get is
+  /// named by the address of its completion word, as a put is.
+  virtual void get_opened(NodeId /*node*/, Pid /*pid*/, WindowId /*slot*/, BufferId /*buffer*/,
+                          const Descriptor& /*window*/, Time /*at*/) {}
+  /// That window is going to close without the answer: what is bound to it is cut off, without message_cut_off().
+  virtual void get_given_up(NodeId /*node*/, WindowId /*slot*/, Time /*at*/) {}
+  /// At the target: the request was accepted, and reads `buffer`.
+  virtual void get_accepted(NodeId /*node*/, const MessageRef& /*request*/, BufferId /*buffer*/, Time /*at*/) {}
+  /// At the target: the answer goes out as message `message` (again for each retry) to the asker's window.
+  virtual void answer_opened(NodeId /*node*/, NodeId /*destination*/, Pid /*pid*/, Mailbox /*mailbox*/,
+                             const MessageRef& /*message*/, Time /*at*/) {}
   virtual void packet_sent(NodeId /*node*/, const Packet& /*packet*/, Time /*at*/) {}
 
   // At the receiver, in the order of the one deciding place.

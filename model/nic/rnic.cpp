@@ -24,9 +24,10 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
       command_("command", context, p.config, payloads, arm_),
       transmit_("transmit", context, {p.config, p.page, p.node, p.boot_number, p.timing_only}, packets, payloads, arm_,
                 observers),
+      gets_("gets", context, p.config, p.page, p.node, windows_, contexts_, arm_, observers),
       egress_("egress", context, p.config, p.node, observers),
       input_(parser_),
-      armed_completions_(arm_, completion_writer_),
+      armed_completions_(arm_, completion_writer_, gets_),
       dma_engine_("dma_engine", context, p.config) {
   RVMA_ASSERT(p.boot_number > 0, "incarnation 0 means `not heard yet`");
   bind_units();
@@ -41,12 +42,18 @@ void Rnic::bind_units() {
   command_.dma(dma_engine_);
   window_calls_.dma(dma_engine_);
   transmit_.dma(dma_engine_);
+  gets_.dma(dma_engine_);
   conversion_.dma(dma_engine_);
   payload_writer_.dma(dma_engine_);
   completion_writer_.dma(dma_engine_);
   // 2. Commands.
   command_.window_calls(window_calls_);
   command_.transmit(transmit_);
+  command_.gets(gets_);
+  gets_.transmit(transmit_);
+  gets_.delivery(delivery_);
+  transmit_.gets(gets_);
+  conversion_.gets(gets_);
   contexts_.table(*table_);
   contexts_.dma(dma_engine_);
   window_calls_.counters(counters_);
@@ -84,6 +91,10 @@ void Rnic::Input::deliver(PacketPtr packet, Time at) {
 }
 
 void Rnic::ArmedCompletions::complete(const Completion& completion, Cycles at) {
+  if (completion.is_answer) {
+    gets_.answer_complete(completion, at);
+    return;
+  }
   if (!arm_.take(completion.word) || completion.interrupt) {
     writer_.complete(completion, at);
     return;

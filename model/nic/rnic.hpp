@@ -21,6 +21,7 @@
 #include "nic/delivery_unit.hpp"
 #include "nic/dma_engine.hpp"
 #include "nic/egress.hpp"
+#include "nic/get_unit.hpp"
 #include "nic/interrupt_arm.hpp"
 #include "nic/observer.hpp"
 #include "nic/payload_writer.hpp"
@@ -80,15 +81,18 @@ class Rnic : public Component {
     ReceiveParser& parser_;
     Time latest_;
   };
-  /// Between counters and completion writer: a completion whose word is armed also interrupts.
+  /// Between counters and completion writer: a completion whose word is armed also interrupts; one of a get's window is
+  /// the get unit's.
   class ArmedCompletions : public CompletionWriterIf {
    public:
-    ArmedCompletions(InterruptArm& arm, CompletionWriter& writer) : arm_(arm), writer_(writer) {}
+    ArmedCompletions(InterruptArm& arm, CompletionWriter& writer, GetUnit& gets)
+        : arm_(arm), writer_(writer), gets_(gets) {}
     void complete(const Completion& completion, Cycles at) override;
 
    private:
     InterruptArm& arm_;
     CompletionWriter& writer_;
+    GetUnit& gets_;
   };
 
   void bind_units();
@@ -110,6 +114,7 @@ class Rnic : public Component {
   DeliveryUnit delivery_;
   CommandUnit command_;
   Transmit transmit_;
+  GetUnit gets_;
   Egress egress_;
   Input input_;
   ArmedCompletions armed_completions_;

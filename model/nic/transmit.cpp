@@ -42,6 +42,7 @@ Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, con
     : Component(name, context, parameters.config.clock),
       dma("dma"),
       egress("egress"),
+      gets("gets"),
       config_(parameters.config),
       page_bytes_(parameters.page.count()),
       node_(parameters.node),
@@ -82,7 +83,9 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   entry.commanded = when;
   entry.peer = peer_of(put.descriptor.destination_node);
   entry.window_waited = peers_[entry.peer]->window_waited(when);
-  ++stats_.puts;
+  ++(put.purpose == Purpose::put           ? stats_.puts
+     : put.purpose == Purpose::get_request ? stats_.get_requests
+                                           : stats_.get_answers);
   // 2. A message that packet numbers cannot span fits no buffer either.
   const std::uint64_t length = put.descriptor.length;
   const std::uint64_t packets = length == 0 ? 1 : (length - 1) / mtu_ + 1;
@@ -135,6 +138,25 @@ void Transmit::finish(Index peer, const TransmitContext::Ended& message, Time at
 
 void Transmit::end_put(Index index, Outcome outcome, Time at) {
   Put& put = puts_[index];
+  const bool is_put = put.request.purpose == Purpose::put;
+  const PutRequest request = is_put ? PutRequest{} : put.request;
+  const std::uint32_t tries = put.tries;
+  if (is_put) tell_end(put, outcome, at);
+  // The entry is free.
+  put.open = false;
+  ++put.uses;
+  put.list_piece.reset();
+  put.list_piece_entries = 0;
+  free_puts_.push_back(index);
+  --open_puts_;
+  // One half of a get: the get unit goes on with it, perhaps with the next.
+  if (!is_put && gets.size() > 0) gets->ended(request, outcome, tries, at);
+  if (std::exchange(starved_, false)) {
+    for (const auto& room : room_) room();
+  }
+}
+
+void Transmit::tell_end(const Put& put, Outcome outcome, Time at) {
   const Descriptor& descriptor = put.request.descriptor;
   ++ended(outcome);
   // 1. Results and checks see the end before the host can.
@@ -143,21 +165,40 @@ void Transmit::end_put(Index index, Outcome outcome, Time at) {
         [&](NicObserver& observer) { observer.put_ended(node_, descriptor.completion, outcome, put.tries, at); });
   }
   // 2. The local completion word, then the interrupt if one is wanted: strictly ordered, so it finds the word written.
-  if (descriptor.completion.value() != 0) {
-    const std::uint64_t bytes = outcome == Outcome::ok ? descriptor.length : 0;
-    dma->write(word_write(descriptor.completion, static_cast<std::uint64_t>(outcome), bytes), *this, at);
-    interrupt_if_armed(put, at);
+  if (descriptor.completion.value() == 0) return;
+  const std::uint64_t bytes = outcome == Outcome::ok ? descriptor.length : 0;
+  dma->write(word_write(descriptor.completion, static_cast<std::uint64_t>(outcome), bytes), *this, at);
+  interrupt_if_armed(put, at);
+}
+
+/// An answer whose buffer is not its window's any more is not sent any further: what lies there may be anything. The
+/// asker's get times out.
+bool Transmit::gives_up_unreadable(Index peer_index, Index index, Time at) {
+  Put& put = puts_[index];
+  if (put.request.purpose != Purpose::get_answer || gets->may_read(put.request)) return false;
+  ++stats_.answers_given_up;
+  Peer& peer = *peers_[peer_index];
+  if (peer.sending == index) {
+    peer.sending = kNone;
+  } else if (!peer.waiting.empty() && peer.waiting.front() == index) {
+    peer.waiting.pop();
   }
-  // 3. The entry is free.
-  put.open = false;
-  ++put.uses;
-  put.list_piece.reset();
-  put.list_piece_entries = 0;
-  free_puts_.push_back(index);
-  --open_puts_;
-  if (std::exchange(starved_, false)) {
-    for (const auto& room : room_) room();
-  }
+  if (put.tries > 0) peer.context.abandon(put.message);
+  end_put(index, Outcome::stale, at);
+  return true;
+}
+
+/// Its bytes were read while they ceased to be the window's. Its number is taken: it goes out empty.
+void Transmit::empty_unreadable(Reading& reading) {
+  if (reading.put == kNone) return;
+  const bool is_current = puts_[reading.put].open && puts_[reading.put].uses == reading.uses;
+  if (is_current && !gives_up_unreadable(reading.peer, reading.put, now())) return;
+  Packet& packet = *reading.packet;
+  buffer_used_ -= packet.data.payload_length;
+  const DataHeader data = std::exchange(packet.data, DataHeader{});
+  packet.data.message = data.message;
+  packet.payload.reset();
+  packet.wire_bytes = wire_bytes_of(packet);
 }
 
 void Transmit::interrupt_if_armed(const Put& put, Time at) {
@@ -308,6 +349,7 @@ Transmit::Step Transmit::cut_next(Peer& peer, Index peer_index, Time at) {
   // 1. Which, within the peer's limits.
   Cut cut;
   if (!choose(peer, cut, at)) return Step::blocked;
+  if (cut.put != kNone && gives_up_unreadable(peer_index, cut.put, at)) return Step::cut;
   // 2. Page list and transmit buffer.
   SegmentList from;
   if (cut.length > 0 && !locate(cut.put, std::uint64_t{cut.packet_index} * mtu_, cut.length, from, at)) {
@@ -329,7 +371,7 @@ Transmit::Step Transmit::cut_next(Peer& peer, Index peer_index, Time at) {
     take_new(peer, cut, when);
   }
   // 4. Its payload.
-  read_payload(make_packet(cut, peer, when), peer_index, from, when);
+  read_payload(make_packet(cut, peer, when), peer_index, cut.put, from, when);
   return Step::cut;
 }
 
@@ -382,12 +424,7 @@ void Transmit::take_new(Peer& peer, Cut& cut, Time at) {
     ++put.tries;
     ++stats_.messages;
     if (put.tries > 1) ++stats_.retries;
-    if (!observers_.empty()) {
-      const MessageRef message{node_, boot_number_, peer.context.generation(), put.message};
-      observers_.tell([&](NicObserver& observer) {
-        observer.message_opened(node_, put.request.descriptor.completion, peer.node, message, at);
-      });
-    }
+    if (!observers_.empty()) tell_opened(put, peer, at);
   }
   const bool last = put.next_packet + 1 == put.packets;
   cut.message = put.message;
@@ -396,6 +433,18 @@ void Transmit::take_new(Peer& peer, Cut& cut, Time at) {
   if (last) peer.sending = kNone;
   ++stats_.packets;
   stats_.payload_bytes += cut.length;
+}
+
+void Transmit::tell_opened(const Put& put, const Peer& peer, Time at) {
+  const MessageRef message{node_, boot_number_, peer.context.generation(), put.message};
+  const Descriptor& descriptor = put.request.descriptor;
+  observers_.tell([&](NicObserver& observer) {
+    if (put.request.purpose == Purpose::get_answer) {
+      observer.answer_opened(node_, peer.node, descriptor.destination_pid, descriptor.mailbox, message, at);
+    } else {
+      observer.message_opened(node_, descriptor.completion, peer.node, message, at);
+    }
+  });
 }
 
 void Transmit::take_again(Peer& peer, const Cut& cut) {
@@ -427,6 +476,8 @@ PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
     packet->data.offset = descriptor.offset;
     packet->data.packet_index = cut.packet_index;
     packet->data.payload_length = static_cast<std::uint16_t>(cut.length);
+    packet->data.is_get = put.request.purpose == Purpose::get_request;
+    packet->data.ask = put.request.ask;
     packet->stamp(Stage::doorbell, put.request.doorbell);
     packet->stamp(Stage::command, put.commanded);
     const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.commanded);
@@ -438,12 +489,16 @@ PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
   return packet;
 }
 
-void Transmit::read_payload(PacketPtr packet, Index peer_index, const SegmentList& from, Time at) {
+void Transmit::read_payload(PacketPtr packet, Index peer_index, Index put, const SegmentList& from, Time at) {
   const std::uint64_t number = first_reading_ + reading_.size();
   const std::uint32_t length = packet->data.payload_length;
   Reading reading;
   reading.peer = peer_index;
   reading.generation = peers_[peer_index]->context.generation();
+  if (put != kNone && puts_[put].request.purpose == Purpose::get_answer && length > 0) {
+    reading.put = put;
+    reading.uses = puts_[put].uses;
+  }
   if (length == 0) {
     reading.packet = std::move(packet);
     reading.ready = true;
@@ -479,6 +534,7 @@ void Transmit::release() {
       buffer_used_ -= reading.packet->data.payload_length;
       continue;
     }
+    empty_unreadable(reading);
     const Time ready = std::max(reading.ready_at, now());
     reading.packet->stamp(Stage::payload_read, ready);
     // The oldest open id as late as it can be known: the receiver may forget the earlier ones.

@@ -24,6 +24,9 @@ namespace rvma {
 
 struct TransmitStats {
   Counter puts{"puts", "puts accepted from the command unit"};
+  Counter get_requests{"requests", "requests of gets accepted from the get unit"};
+  Counter get_answers{"answers", "answers to gets accepted from the get unit"};
+  Counter answers_given_up{"answers", "of these, answers given up because the buffer was not the window's any more"};
   Counter messages{"messages", "messages opened, retries included"};
   Counter retries{"messages", "messages that were retries after no_buffer or busy"};
   Counter packets{"packets", "data packets cut"};
@@ -61,12 +64,12 @@ struct TransmitStats {
   Peak buffer{"bytes", "payload being read or waiting for the link"};
   Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
-                       (puts, messages, retries, packets, payload_bytes, abandoned, resent, resent_bytes,
-                        lost_by_evidence, timed_out, resent_in_vain, congestion_stalls, congestion_decreases, probes,
-                        fillers, peers_restarted, list_reads, ended_ok, ended_no_mailbox, ended_closed, ended_bad_key,
-                        ended_stale, ended_no_buffer, ended_bounds, ended_busy, ended_timeout, peers_given_up,
-                        acknowledgements, ignored_acknowledgements, full, buffer_stalls, window_stalls, window_wait_ns,
-                        list_stalls, open_puts, buffer, cut),
+                       (puts, get_requests, get_answers, answers_given_up, messages, retries, packets, payload_bytes,
+                        abandoned, resent, resent_bytes, lost_by_evidence, timed_out, resent_in_vain, congestion_stalls,
+                        congestion_decreases, probes, fillers, peers_restarted, list_reads, ended_ok, ended_no_mailbox,
+                        ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds, ended_busy,
+                        ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full, buffer_stalls,
+                        window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
                        (), ())
 };
 
@@ -74,6 +77,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
  public:
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<EgressIf> egress;
+  /// Unbound: only puts are submitted.
+  sc_core::sc_port<GetSinkIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> gets;
 
   struct Parameters {
     const NicConfig& config;
@@ -148,6 +153,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     PacketPtr packet;
     Index peer = kNone;
     std::uint32_t generation = 0;
+    Index put = kNone;  ///< an answer: its entry, and which use of it
+    std::uint32_t uses = 0;
     bool ready = false;
     Time ready_at;
   };
@@ -181,7 +188,10 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   Index take_entry();
   Index peer_of(NodeId node);
   void end_put(Index index, Outcome outcome, Time at);
+  void tell_end(const Put& put, Outcome outcome, Time at);
   void interrupt_if_armed(const Put& put, Time at);
+  bool gives_up_unreadable(Index peer, Index put, Time at);
+  void empty_unreadable(Reading& reading);
   Counter& ended(Outcome outcome);
   void finish(Index peer, const TransmitContext::Ended& message, Time at);
   // Page lists
@@ -199,7 +209,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   void take_new(Peer& peer, Cut& cut, Time at);
   void take_again(Peer& peer, const Cut& cut);
   PacketPtr make_packet(const Cut& cut, const Peer& peer, Time at);
-  void read_payload(PacketPtr packet, Index peer_index, const SegmentList& from, Time at);
+  void read_payload(PacketPtr packet, Index peer_index, Index put, const SegmentList& from, Time at);
+  void tell_opened(const Put& put, const Peer& peer, Time at);
   void release();
   // Answers and timers
   void take_acknowledgements();

@@ -84,6 +84,12 @@ std::uint32_t TransmitContext::first_unacknowledged(MessageId message) const {
   return static_cast<std::uint32_t>(std::max(passed, 0));
 }
 
+void TransmitContext::abandon(MessageId message) {
+  if (!messages_.contains(message.value())) return;
+  messages_[message.value()].ended = true;
+  pop_ended();
+}
+
 void TransmitContext::queue_resend(std::uint32_t sequence) {
   Flight& flight = flights_[sequence];
   flight.waits = true;

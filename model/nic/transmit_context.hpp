@@ -115,6 +115,8 @@ class TransmitContext {
   const CongestionWindow& congestion() const { return congestion_; }
   /// Message id - oldest open id; 0 if the message itself is older.
   std::uint16_t open_span(MessageId message) const;
+  /// The message ends here, whatever has arrived of it; its packets that are still missing are sent as fillers.
+  void abandon(MessageId message);
   /// The first packet (index) of an open message that may have to be sent again.
   std::uint32_t first_unacknowledged(MessageId message) const;
 

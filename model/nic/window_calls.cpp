@@ -73,12 +73,10 @@ void WindowCalls::perform(const Descriptor& call, Pid pid, const Done& done) {
     case Opcode::post_one_time_buffer:
       open(call, pid, done);
       return;
-    case Opcode::get:
-      answer(done, {Status::unsupported, 0});
-      return;
     case Opcode::put:
+    case Opcode::get:
     case Opcode::arm_interrupt:
-      RVMA_ASSERT(false, "puts and interrupt arming are no window calls");
+      RVMA_ASSERT(false, "puts, gets and interrupt arming are no window calls");
       return;
     default:
       break;

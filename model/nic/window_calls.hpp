@@ -38,7 +38,6 @@ struct WindowCallsStats {
 ///     close_window          ok no_window closed; answered when its bound messages have ended
 ///     rewind                ok history full no_window closed; value: epoch of the front buffer after it; answered when
 ///                           what was on its way to the buffers is visible and their words are zero again
-///     get                   unsupported
 ///
 /// get_buf_ptrs writes its list to the descriptor's `completion`, physically contiguous: for each epoch, newest first,
 /// three 8-byte little-endian words (head, length, epoch); in the posted channel before the call is answered.

@@ -90,6 +90,7 @@ void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
     completion.length = buffer.delivered;
     completion.word = buffer.descriptor.word;
     completion.interrupt = (window.flags & kWindowInterrupt) != 0;
+    completion.is_answer = (window.flags & kWindowAnswer) != 0;
     due.push_back(completion);
     window.history.add({buffer.descriptor, completion.length, completion.epoch}, history_capacity);
     ++window.completed_epochs;
@@ -105,7 +106,8 @@ void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
 void WindowStore::Impl::expire(Window& window, WindowId slot) {
   window.state = WindowState::expired;
   slot_of.erase(window.mailbox_key());
-  closed.remember(window.mailbox_key());
+  // Nobody has a second message for a get's window, and there may be many: they would push the others out.
+  if ((window.flags & kWindowAnswer) == 0) closed.remember(window.mailbox_key());
   expired.push_back({slot, window.pid, window.mailbox});
 }
 
@@ -148,15 +150,18 @@ void WindowStore::Impl::tell_due(bool caller_takes_completions) {
 // ------------------------------------------------------------------------------------------------------------ binding
 
 /// Window of the message, or why there is none. The context must be the packet's own, whatever slot the table named.
-Outcome WindowStore::Impl::find_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const {
-  Outcome reason = Outcome::pending;
+Outcome WindowStore::Impl::find_own_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const {
   if (lookup.hit && lookup.slot.index() < slots.made()) {
     const Window& window = windows[lookup.slot];
     slot = lookup.slot;
-    if (window.holds(header) && window.is_serving()) return reason;
+    if (window.holds(header) && window.is_serving()) return Outcome::pending;
     if (window.holds(header) && window.state == WindowState::closing) return Outcome::closed;
   }
-  reason = miss_reason(header, lookup);
+  return miss_reason(header, lookup);
+}
+
+Outcome WindowStore::Impl::find_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const {
+  const Outcome reason = find_own_slot(header, lookup, slot);
   if (reason != Outcome::no_mailbox) return reason;
   // Nobody's: the process's catch-all window takes it.
   const auto catch_all = catch_all_of.find(header.destination_pid);
@@ -234,6 +239,7 @@ void WindowStore::Impl::reserve(Window& window, const Placing& placing, const Da
   if (window.placement == Placement::managed) buffer.tail += length;
   ++buffer.unfinished;
   ++window.unfinished;
+  ++window.activity;
   ++stats.messages_bound;
   if (window.is_catch_all()) ++stats.messages_caught;
 }
@@ -314,12 +320,53 @@ bool WindowStore::place(std::uint32_t binding, NodeId source, const DataHeader& 
   if (!entry.agrees_with(source, header) || !is_well_cut(header, store.mtu)) return false;
   if (entry.cut_off || !entry.placed.mark(header.packet_index)) return false;
   ++entry.on_the_way;
+  ++store.windows[store.buffers[entry.buffer].slot].activity;
   place.buffer = entry.buffer;
   place.offset = entry.message_offset + header.packet_index * store.mtu;
   place.has_binding = true;
   place.binding = binding;
   return true;
 }
+
+// ------------------------------------------------------------------------------------------------------------ reading
+
+ReadAnswer WindowStore::read(const DataHeader& header, const WindowLookup& lookup) const {
+  const Impl& store = *impl_;
+  ReadAnswer answer;
+  const auto refuse = [&answer](Outcome reason) {
+    answer.outcome = reason;
+    return answer;
+  };
+  if (header.message_length != 0 || header.payload_length != 0 || header.packet_index != 0) {
+    answer.malformed = true;
+    return refuse(Outcome::bounds);
+  }
+  if (const Outcome reason = store.find_own_slot(header, lookup, answer.slot); reason != Outcome::pending) {
+    return refuse(reason);
+  }
+  const Window& window = store.windows[answer.slot];
+  if (window.one_time && window.active == kNoBuffer) return refuse(Outcome::closed);
+  const bool is_readable = (window.flags & kWindowReadable) != 0;
+  if (!is_readable || (window.key != 0 && window.key != header.key)) return refuse(Outcome::bad_key);
+  if (window.active == kNoBuffer) return refuse(Outcome::no_buffer);
+  const std::uint64_t size = store.buffers[window.active].descriptor.size;
+  if (header.offset > size || header.ask.length > size - header.offset) return refuse(Outcome::bounds);
+  if (window.state != WindowState::open) return refuse(Outcome::busy);
+  answer.buffer = window.active;
+  return answer;
+}
+
+bool WindowStore::may_read(WindowId slot, BufferId buffer, std::uint64_t posting) const {
+  const Window& window = impl_->windows[slot];
+  if (!window.is_serving()) return false;
+  if (impl_->buffers[buffer].descriptor.posting == posting) return true;
+  for (std::size_t age = 0; age < window.history.size(); ++age) {
+    if (window.history.at(age).descriptor.posting == posting) return true;
+  }
+  return false;
+}
+
+std::uint64_t WindowStore::activity(WindowId slot) const { return impl_->windows[slot].activity; }
 
 const BufferDescriptor& WindowStore::buffer(BufferId buffer) const { return impl_->buffers[buffer].descriptor; }
 

@@ -66,6 +66,14 @@ struct BufferDescriptor {
   std::uint64_t posting = 0;
 };
 
+/// Answer to a get's request.
+struct ReadAnswer {
+  Outcome outcome = Outcome::pending;  ///< pending: `buffer` may be read; else refused
+  bool malformed = false;              ///< as in BindAnswer
+  WindowId slot;
+  BufferId buffer;
+};
+
 /// Levels and events of the store; the refusals are counted where they are made (address conversion).
 struct WindowStoreStats {
   Peak windows_peak{"windows", "most window contexts in use at a time"};
@@ -198,6 +206,17 @@ class WindowStore {
   /// has been placed, and is counted with kRecordBytes. Spill: a table miss (the context in host memory), no free
   /// counter, no free binding entry.
   BindAnswer bind(NodeId source, const DataHeader& header, const WindowLookup& lookup);
+  /// Request of a get. Refusals in this order: closed, busy (table being swept), no_mailbox (a catch-all window is
+  /// never read); bad_key, also where the window is not readable; no_buffer; bounds (of the active buffer's size); busy
+  /// (being rewound). Nothing is reserved, nothing changes.
+  ReadAnswer read(const DataHeader& header, const WindowLookup& lookup) const;
+  /// Whether the buffer that read() gave, as posting `posting`, still belongs to the window: posted or remembered.
+  bool may_read(WindowId slot, BufferId buffer, std::uint64_t posting) const;
+  /// Grows with each packet that is bound or placed in the window.
+  std::uint64_t activity(WindowId slot) const;
+  /// Cuts off all messages that are bound to the window and not counted; what is on its way lands, and does not count,
+  /// but for messages of one packet. For begin_close().
+  void cut_off_window(WindowId slot, std::vector<CutMessage>& cut);
   /// Later packet of a bound message. False: it contradicts the binding or was placed already, and changes nothing.
   bool place(std::uint32_t binding, NodeId source, const DataHeader& header, BufferPlace& place);
   struct CutOff {

@@ -24,7 +24,9 @@ WindowStore::SlotAnswer WindowStore::allocate_window(const Descriptor& call, Pid
   Impl& store = *impl_;
   const bool one_time = call.opcode == Opcode::post_one_time_buffer;
   const bool catch_all = (call.window_flags & kWindowCatchAll) != 0;
-  if (call.threshold == 0 || (one_time && (call.length == 0 || catch_all))) return {Status::bad_argument, {}};
+  const bool may_be_empty = (call.window_flags & kWindowAnswer) != 0;
+  if (call.threshold == 0 || (one_time && catch_all)) return {Status::bad_argument, {}};
+  if (one_time && call.length == 0 && !may_be_empty) return {Status::bad_argument, {}};
   const MailboxKey key{pid, call.mailbox};
   if (store.slot_of.contains(key)) return {Status::exists, {}};
   if (catch_all && store.catch_all_of.contains(pid)) return {Status::exists, {}};
@@ -109,7 +111,7 @@ WindowStore::PostAnswer WindowStore::post_buffer(WindowId slot, const Descriptor
   Window& window = store.windows[slot];
   RVMA_ASSERT(window.state == WindowState::open || window.state == WindowState::allocated,
               "a buffer is posted to a window that exists");
-  if (call.length == 0) return {Status::bad_argument, {}};
+  if (call.length == 0 && (window.flags & kWindowAnswer) == 0) return {Status::bad_argument, {}};
   if (window.one_time && (window.oldest != kNoBuffer || window.retired_epochs > 0)) return {Status::bad_argument, {}};
   if (!store.buffer_ids.available()) return {Status::full, {}};
   const BufferId id{store.buffer_ids.take()};
@@ -214,6 +216,16 @@ void WindowStore::Impl::cut_off_all(WindowId slot, std::vector<WindowStore::CutM
     bindings.release(i);
     --buffer.unfinished;
     --window.unfinished;
+  }
+}
+
+void WindowStore::cut_off_window(WindowId slot, std::vector<CutMessage>& cut) {
+  Impl& store = *impl_;
+  store.cut_off_all(slot, cut);
+  // A retired buffer that lacks a message never completes.
+  Window& window = store.windows[slot];
+  for (BufferId id = window.oldest; id != kNoBuffer && !cut.empty(); id = store.buffers[id].next) {
+    store.buffers[id].broken = store.buffers[id].retired;
   }
 }
 

@@ -119,6 +119,7 @@ struct Window {
   BufferId newest = kNoBuffer;
   std::uint64_t retired_epochs = 0;  ///< also the active buffer's epoch
   std::uint64_t completed_epochs = 0;
+  std::uint64_t activity = 0;    ///< packets bound or placed
   std::uint64_t unfinished = 0;  ///< messages bound to any of its buffers and not counted whole
   HistoryRing history;
   std::function<void()> drained;
@@ -171,6 +172,7 @@ struct WindowStore::Impl {
   void bring_back(Window& window, WindowId slot, std::uint64_t n);
 
   // -- Binding
+  Outcome find_own_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const;
   Outcome find_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const;
   Outcome miss_reason(const DataHeader& header, const WindowLookup& lookup) const;
   Placing placing_of(const Window& window, const DataHeader& header) const;

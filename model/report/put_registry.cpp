@@ -6,6 +6,9 @@
 
 namespace rvma {
 
+std::size_t PutRegistry::Hash::operator()(const AnswerKey& key) const {
+  return static_cast<std::size_t>(mix64(key.mailbox ^ mix64(std::uint64_t{key.node} << 16U | key.pid)));
+}
 std::size_t PutRegistry::Hash::operator()(const WordKey& key) const {
   return static_cast<std::size_t>(mix64(key.word ^ (std::uint64_t{key.node.value()} << 40U)));
 }
@@ -23,6 +26,8 @@ void PutRegistry::bury() {
   has_ended_ = false;
   const auto found = by_word_.find(ended_);
   if (found == by_word_.end()) return;
+  forget_answer(found->second);
+  if (found->second.has_window) by_window_.erase(found->second.window);
   if (found->second.has_message) {
     if (ended_in_doubt_) {
       given_up_.push_back(std::move(found->second.record));
@@ -31,6 +36,56 @@ void PutRegistry::bury() {
     }
   }
   by_word_.erase(found);
+}
+
+void PutRegistry::forget_answer(Entry& entry) {
+  if (!entry.answer) return;
+  by_message_.erase(entry.answer_message);
+  entry.answer.reset();
+}
+
+void PutRegistry::get_opened(NodeId node, Pid pid, WindowId /*slot*/, BufferId /*buffer*/, const Descriptor& window,
+                             Time /*at*/) {
+  bury();
+  const WordKey word{node, window.completion.value()};
+  const auto found = by_word_.find(word);
+  RVMA_ASSERT(found != by_word_.end(), "a window was opened for a get that no program issued");
+  found->second.window = AnswerKey{node.value(), pid.value(), window.mailbox.value()};
+  found->second.has_window = true;
+  PutRecord& record = *found->second.record;
+  record.answer_mailbox = window.mailbox;
+  record.answer_key = window.key;
+  by_window_.insert_or_assign(found->second.window, word);
+}
+
+/// An answer is a put into the asker's window; what it carries is known to whoever watches it leave. One whose get has
+/// ended is nobody's.
+void PutRegistry::answer_opened(NodeId node, NodeId destination, Pid pid, Mailbox mailbox, const MessageRef& message,
+                                Time /*at*/) {
+  bury();
+  const auto window = by_window_.find(AnswerKey{destination.value(), pid.value(), mailbox.value()});
+  if (window == by_window_.end()) return;
+  Entry& entry = by_word_.at(window->second);
+  forget_answer(entry);
+  const PutRecord& get = *entry.record;
+  entry.answer = pool_.acquire();
+  PutRecord& answer = *entry.answer;
+  answer.rank = get.destination;
+  answer.node = node;
+  answer.kind = OperationKind::get;
+  answer.destination = get.rank;
+  answer.destination_node = destination;
+  answer.destination_pid = pid;
+  answer.mailbox = mailbox;
+  answer.size = get.size;
+  answer.offset = 0;
+  answer.key = get.answer_key;
+  answer.word = get.word;
+  answer.is_answer = true;
+  answer.issued = get.issued;
+  answer.measured = get.measured;
+  entry.answer_message = key_of(destination, message);
+  by_message_.insert_or_assign(entry.answer_message, &answer);
 }
 
 PutRecord& PutRegistry::issue(const PutIssue& put) {
@@ -52,6 +107,8 @@ PutRecord& PutRegistry::issue(const PutIssue& put) {
   record.key = put.key;
   record.seed = put.seed;
   record.word = put.word;
+  record.pid = put.pid;
+  record.memory = put.memory;
   record.issued = put.at;
   record.number = issued_++;
   const auto [place, is_new] = by_word_.insert_or_assign(WordKey{put.node, put.word.value()}, std::move(entry));

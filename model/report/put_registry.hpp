@@ -27,7 +27,12 @@ struct PutRecord {
   std::uint64_t offset = 0;
   std::uint32_t key = 0;
   std::uint64_t seed = 0;
+  Pid pid;                ///< of the issuer
+  VirtualAddress memory;  ///< source of a put, destination of a get
   PhysicalAddress word;
+  Mailbox answer_mailbox;  ///< of a get whose window is open
+  std::uint32_t answer_key = 0;
+  bool is_answer = false;  ///< what a get's target sends: a put into the asker's window for it, named as the get is
   Time issued;
   std::uint64_t number = 0;  ///< of all puts of the run, by issue
   bool measured = false;     ///< issued inside its rank's measured region
@@ -37,6 +42,7 @@ struct PutRecord {
   void recycle() {
     has_name = false;
     measured = false;
+    is_answer = false;
     tries = 0;
     counted = false;
     name.passes.clear();
@@ -60,6 +66,9 @@ class PutRegistry : public NicObserver {
   void message_opened(NodeId node, PhysicalAddress put, NodeId destination, const MessageRef& message,
                       Time at) override;
   void put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override;
+  void get_opened(NodeId node, Pid pid, WindowId slot, BufferId buffer, const Descriptor& window, Time at) override;
+  void answer_opened(NodeId node, NodeId destination, Pid pid, Mailbox mailbox, const MessageRef& message,
+                     Time at) override;
 
  private:
   struct WordKey {
@@ -75,7 +84,17 @@ class PutRegistry : public NicObserver {
       return a.nodes == b.nodes && a.context == b.context && a.message == b.message;
     }
   };
+  /// Where an answer goes.
+  struct AnswerKey {
+    std::uint32_t node = 0;
+    std::uint16_t pid = 0;
+    std::uint64_t mailbox = 0;
+    friend bool operator==(const AnswerKey& a, const AnswerKey& b) {
+      return a.node == b.node && a.pid == b.pid && a.mailbox == b.mailbox;
+    }
+  };
   struct Hash {
+    std::size_t operator()(const AnswerKey& key) const;
     std::size_t operator()(const WordKey& key) const;
     std::size_t operator()(const MessageKey& key) const;
   };
@@ -83,13 +102,20 @@ class PutRegistry : public NicObserver {
     Pool<PutRecord>::Handle record;
     MessageKey message;  ///< of the latest try
     bool has_message = false;
+    // Of a get: its window for the answer, and the answer.
+    AnswerKey window;
+    bool has_window = false;
+    Pool<PutRecord>::Handle answer;
+    MessageKey answer_message;
   };
+  void forget_answer(Entry& entry);
   static MessageKey key_of(NodeId destination, const MessageRef& message);
   void bury();
 
   Pool<PutRecord> pool_;
   boost::unordered_flat_map<WordKey, Entry, Hash> by_word_;
   boost::unordered_flat_map<MessageKey, PutRecord*, Hash> by_message_;
+  boost::unordered_flat_map<AnswerKey, WordKey, Hash> by_window_;  ///< gets that wait for their answer
   std::vector<Pool<PutRecord>::Handle> given_up_;
   std::uint64_t issued_ = 0;
   bool has_ended_ = false;

@@ -219,10 +219,21 @@ void RunRecorder::message_opened(NodeId /*node*/, PhysicalAddress /*put*/, NodeI
   ++totals_.messages_opened;
 }
 
+void RunRecorder::get_accepted(NodeId /*node*/, const MessageRef& /*request*/, BufferId /*buffer*/, Time /*at*/) {
+  ++totals_.gets_accepted;
+}
+
+void RunRecorder::answer_opened(NodeId /*node*/, NodeId /*destination*/, Pid /*pid*/, Mailbox /*mailbox*/,
+                                const MessageRef& /*message*/, Time /*at*/) {
+  ++totals_.messages_opened;
+}
+
 void RunRecorder::put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) {
   ++totals_.ended[index_of(outcome)];
   const PutRecord* record = registry_.find(node, put);
   RVMA_ASSERT(record != nullptr, "a put ended that no program issued, or twice");
+  // A get's answer may come before the end of its request is known.
+  if (record->kind == OperationKind::get) tries = record->tries;
   if (record->measured) region_.ended = std::max(region_.ended, at);
   if (outcome == Outcome::ok && record->measured) put_to_ack_.add(at - record->issued);
   if (outcome != Outcome::ok) {

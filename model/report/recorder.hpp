@@ -30,6 +30,7 @@ inline constexpr std::size_t kOutcomes = 11;
 struct RunTotals {
   std::uint64_t puts = 0;
   std::uint64_t messages_opened = 0;
+  std::uint64_t gets_accepted = 0;       ///< requests of gets, each of them a message that is answered
   std::uint64_t messages_delivered = 0;  ///< counted whole at the receiver
   std::uint64_t bytes_delivered = 0;     ///< of those messages
   std::uint64_t completions = 0;
@@ -119,6 +120,9 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void message_opened(NodeId node, PhysicalAddress put, NodeId destination, const MessageRef& message,
                       Time at) override;
   void put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override;
+  void get_accepted(NodeId node, const MessageRef& request, BufferId buffer, Time at) override;
+  void answer_opened(NodeId node, NodeId destination, Pid pid, Mailbox mailbox, const MessageRef& message,
+                     Time at) override;
   void packet_sent(NodeId node, const Packet& packet, Time at) override;
   void packet_ignored(NodeId node, const Packet& packet, const char* why, Time at) override;
   void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;

@@ -84,6 +84,7 @@ void Scoreboard::window_opened(NodeId node, Pid pid, WindowId slot, const Descri
   window->placement = call.placement;
   window->key = call.key;
   window->catch_all = (call.window_flags & kWindowCatchAll) != 0;
+  window->readable = (call.window_flags & kWindowReadable) != 0;
   if (window->catch_all) window->placement = Placement::managed;
   windows_.insert_or_assign(key, std::move(window));
 }
@@ -210,7 +211,7 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, WindowId 
   expect(epoch.value() == window.next_epoch, at, [&] {
     return say(fmt::format("was bound to epoch {}, the active one is {}", epoch.value(), window.next_epoch));
   });
-  const std::uint64_t record_bytes = window.catch_all ? kRecordBytes : 0;
+  const std::uint64_t record_bytes = window.catch_all ? kShadowRecord : 0;
   const std::uint64_t unit = length + record_bytes;
   if (window.misfit_open) {
     expect(unit > window.misfit_room, at,
@@ -299,7 +300,7 @@ void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uin
   if (!message.placed.empty()) message.placed[index] = true;
   ++message.placed_packets;
   message.buffer->last_placed = std::max(message.buffer->last_placed, at);
-  if (with_bytes_ && due > 0 && message.in_bounds)
+  if (with_bytes_ && due > 0 && message.in_bounds && !message.buffer->is_answer)
     message.buffer->write_pattern(buffer_offset, due, message.seed, place);
 }
 
@@ -415,8 +416,14 @@ void Scoreboard::window_rewinding(NodeId node, WindowId slot, Time at) {
     return;
   }
   found->second->rewinding = true;
+  cut_off_all(found->second);
+}
+
+void Scoreboard::cut_off_all(const std::shared_ptr<ShadowWindow>& window) {
   for (auto& [key, message] : messages_) {
-    if (message->window != found->second || message->cut_off) continue;
+    if (message->window != window || message->cut_off) continue;
+    // A message of one packet of a get that is given up may still count: it has come whole.
+    if (!window->rewinding && message->placed.empty()) continue;
     message->cut_off = true;
     message->buffer->broken = true;
     --message->buffer->unfinished;
@@ -522,6 +529,8 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
     });
   }
 
+  for (const auto& [key, get] : gets_) check_get(*get, now);
+
   // 2. Conservation: nothing appears, nothing is lost.
   std::uint64_t ended = totals.puts_failed;
   for (const std::uint64_t count : totals.ended) ended += count;
@@ -535,7 +544,7 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
   });
   std::uint64_t refused = 0;
   for (const std::uint64_t count : totals.refused) refused += count;
-  const std::uint64_t accounted = totals.messages_delivered + refused + messages_.size();
+  const std::uint64_t accounted = totals.messages_delivered + totals.gets_accepted + refused + messages_.size();
   // With nic.nack = off a refusal that opens no context is not remembered: each packet of such a message is refused
   // anew, and its put ends `timeout`.
   const bool may_repeat = totals.ended[static_cast<std::size_t>(Outcome::timeout)] > 0;

@@ -50,9 +50,15 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   std::uint64_t checked_bytes() const { return checked_bytes_; }
 
   // PlayerObserver
+  void put_freed(NodeId node, PhysicalAddress word) override;
   void post_issued(const BufferPost& post) override;
   void buffer_freed(NodeId node, PhysicalAddress word) override;
   // NicObserver
+  void get_opened(NodeId node, Pid pid, WindowId slot, BufferId buffer, const Descriptor& window, Time at) override;
+  void get_given_up(NodeId node, WindowId slot, Time at) override;
+  void get_accepted(NodeId node, const MessageRef& request, BufferId buffer, Time at) override;
+  void packet_sent(NodeId node, const Packet& packet, Time at) override;
+  void put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override;
   void packet_arrived(NodeId node, const Packet& packet, Time at) override;
   void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;
   void message_bound(NodeId node, const MessageRef& message, WindowId slot, BufferId buffer, Epoch epoch,
@@ -76,6 +82,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   struct ShadowWindow;
   struct BoundMessage;
   struct PendingCheck;
+  struct ShadowGet;
   struct MessageKey {
     std::uint64_t nodes = 0;
     std::uint64_t context = 0;
@@ -105,6 +112,8 @@ class Scoreboard : public NicObserver, public PlayerObserver {
     return condition;
   }
   void fail(Time at, const std::string& text);
+  void cut_off_all(const std::shared_ptr<ShadowWindow>& window);
+  void check_get(const ShadowGet& get, Time at);
   bool is_open(NodeId node, Pid pid, Mailbox mailbox) const;
   void expect_retired_where_due(const ShadowWindow& window, Time at);
   void compare_memory(ShadowBuffer& buffer, Time at);
@@ -123,6 +132,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> posted_;       ///< by completion word
   boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> buffers_;      ///< by buffer id: its latest
   boost::unordered_flat_map<MessageKey, std::unique_ptr<BoundMessage>, Hash> messages_;  ///< bound, not counted
+  boost::unordered_flat_map<NodeKey, std::unique_ptr<ShadowGet>, Hash> gets_;  ///< by word, until it is recycled
   std::priority_queue<PendingCheck, std::vector<PendingCheck>, LaterCheck> pending_;
   std::uint64_t packets_arrived_ = 0;
   std::uint64_t open_misfits_ = 0;  ///< windows whose managed misfit is not explained yet

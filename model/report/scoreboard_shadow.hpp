@@ -17,6 +17,8 @@ namespace rvma {
 
 /// Shadows of buffers are kept by pages, in bytes.
 inline constexpr std::uint64_t kShadowPage = 4096;
+/// Bytes of a record in a catch-all window (semantics 5).
+inline constexpr std::uint64_t kShadowRecord = 32;
 
 /// What a buffer must hold. Pages that nothing was written to are not stored.
 struct Scoreboard::ShadowBuffer {
@@ -39,7 +41,8 @@ struct Scoreboard::ShadowBuffer {
   bool retired = false;
   bool completion_claimed = false;
   bool returned = false;
-  bool broken = false;  ///< retired, and a message bound to it was cut off
+  bool is_answer = false;  ///< of a get: its bytes are checked with the get
+  bool broken = false;     ///< retired, and a message bound to it was cut off
   bool checked = false;
   std::uint32_t checksum = 0;  ///< of the whole buffer when it completed
   Time last_placed;
@@ -107,6 +110,7 @@ struct Scoreboard::ShadowWindow {
   Placement placement = Placement::steered;
   std::uint32_t key = 0;
   bool catch_all = false;
+  bool readable = false;
   std::deque<ShadowBuffer*> bucket;  ///< active first
   std::deque<ShadowBuffer*> posted;  ///< in order, from epoch first_posted on; null: its memory was given back
   std::uint64_t first_posted = 0;
@@ -140,6 +144,21 @@ struct Scoreboard::BoundMessage {
   bool cut_off = false;  ///< packets on their way may still be placed; nothing counts
   std::uint64_t placed_packets = 0;
   std::vector<bool> placed;  ///< by packet index
+};
+
+/// A get from the opening of its window until its word is recycled.
+struct Scoreboard::ShadowGet {
+  NodeId node;
+  Pid pid;
+  VirtualAddress memory;
+  std::uint64_t size = 0;
+  std::shared_ptr<ShadowBuffer> buffer;  ///< of its window
+  // At the target, once the request is accepted.
+  std::weak_ptr<ShadowBuffer> source;
+  std::uint64_t offset = 0;
+  Time accepted;
+  std::vector<std::uint8_t> bytes;  ///< that have left the target
+  bool ended_ok = false;
 };
 
 struct Scoreboard::PendingCheck {

@@ -294,7 +294,8 @@ class RankPlayer {
     tell([&](PlayerObserver& observer) {
       observer.put_issued({rank_, home_.node, operation.kind, operation.has_name ? &operation.name : nullptr,
                            operation.rank, destination.node, destination.pid, operation.mailbox, operation.size,
-                           operation.offset, operation.key, operation.seed, open.completion.address, now()});
+                           operation.offset, operation.key, operation.seed, home_.pid, open.memory,
+                           open.completion.address, now()});
     });
     if (operation.has_name && !operation.name_never_used) {
       named_puts_[operation.name] = open;

@@ -36,6 +36,8 @@ struct PutIssue {
   std::uint64_t offset = 0;  ///< bytes
   std::uint32_t key = 0;
   std::uint64_t seed = 0;  ///< of the payload formula
+  Pid pid;                 ///< of the rank
+  VirtualAddress memory;   ///< source of a put, destination of a get; none if `size` is 0
   PhysicalAddress word;    ///< local completion word: names the put among its node's open ones
   Time at;
 };

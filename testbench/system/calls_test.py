@@ -267,8 +267,8 @@ rank 0
   barrier
   barrier
   close_window w
-  init_window v mailbox=2 threshold=8 catch_all
-  post_buffer v as=c size=64
+  init_window x mailbox=2 threshold=8 catch_all
+  post_buffer x as=c size=64
   barrier
   wait c
 rank 1
@@ -316,6 +316,179 @@ rank 2
             self.assertEqual(result.stats()["units"]["node0.nic.payload_writer"]["records"], 12)
 
 
+class Get(CallsTest):
+    """Reading a readable window."""
+
+    TRACE = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=100000 key=7 readable
+  init_window shut mailbox=0x11 threshold=1000
+  init_window empty mailbox=0x12 threshold=1000 readable
+  post_buffer w as=b size=20000 seed=9
+  post_buffer shut size=1000
+  barrier
+  barrier
+rank 0
+  barrier
+{gets}
+  wait all
+  barrier
+"""
+
+    def gets(self, lines, *arguments):
+        text = "\n".join("  " + line for line in lines)
+        result = self.run_text(self.TRACE.format(gets=text), *arguments)
+        return result, {row["name"]: row for row in result.rows("puts.csv")}
+
+    def test_status_of_each_kind(self):
+        lines = [
+            "get as=whole rank=1 mailbox=0x10 size=20000 key=7", "get as=part rank=1 mailbox=0x10 size=5000 offset=15000 key=7",
+            "get as=nothing rank=1 mailbox=0x10 size=0 offset=20000 key=7",
+            "get as=far rank=1 mailbox=0x10 size=1 offset=20000 key=7",
+            "get as=wraps rank=1 mailbox=0x10 size=2 offset=0xffffffffffffffff key=7",
+            "get as=key rank=1 mailbox=0x10 size=1 key=8", "get as=shut rank=1 mailbox=0x11 size=1",
+            "get as=empty rank=1 mailbox=0x12 size=1", "get as=nobody rank=1 mailbox=0x13 size=1"
+        ]
+        result, rows = self.gets(lines)
+        self.assertEqual({name: row["status"] for name, row in rows.items()},
+                         {"whole": "ok", "part": "ok", "nothing": "ok", "far": "bounds", "wraps": "bounds",
+                          "key": "bad_key", "shut": "bad_key", "empty": "no_buffer", "nobody": "no_mailbox"})
+        self.assertEqual({row["kind"] for row in rows.values()}, {"get"})
+        self.assertEqual(int(rows["empty"]["tries"]), 8)
+        self.assertEqual([int(rows[name]["tries"]) for name in ("whole", "nothing", "key")], [1, 1, 1])
+        totals = result.stats()["totals"]
+        self.assertEqual(totals["bytes_delivered"], 25000)
+        self.assertEqual(totals["completions"], 0)
+        units = result.stats()["units"]
+        self.assertEqual(units["node0.nic.gets"]["ended_ok"], 3)
+        # Windows of the answers are closed whatever their gets ended with.
+        self.assertEqual(units["node0.nic.window_calls"]["windows_released"], len(lines))
+
+    def test_any_order_loss_duplicates_and_the_own_node(self):
+        for seed in range(6):
+            lines = [f"get rank={seed % 2} mailbox=0x10 size={size} offset={offset} key=7"
+                     for size, offset in [(20000, 0), (1, 19999), (7777, 1234), (0, 0), (4096, 100)] * 4]
+            trace = self.TRACE.replace("rank 0\n", "rank 0\n  init_window w mailbox=0x10 threshold=100000 key=7 readable\n"
+                                       "  post_buffer w size=20000 seed=3\n")
+            result = self.run_text(trace.format(gets="\n".join("  " + line for line in lines)), *settings(FAULTS),
+                                   "--set", "nic.mtu=1KiB", "--set", "nic.reliability.rto=20us", "--seed", seed)
+            self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
+
+    def test_a_full_queue_refuses_busy_and_is_asked_again(self):
+        lines = ["get rank=1 mailbox=0x10 size=20000 key=7"] * 12
+        result, _ = self.gets(lines, "--set", "nic.get.queue=1", "--set", "nic.reliability.rnr_tries=50")
+        rows = result.rows("puts.csv")
+        self.assertEqual({row["status"] for row in rows}, {"ok"})
+        self.assertGreater(max(int(row["tries"]) for row in rows), 1)
+        self.assertGreater(result.stats()["totals"]["refusals"]["busy"], 0)
+        self.assertEqual(result.stats()["units"]["node1.nic.gets"]["serving"], 1)
+
+    def test_the_own_limits(self):
+        lines = ["get rank=1 mailbox=0x10 size=2000 key=7"] * 20
+        result, _ = self.gets(lines, "--set", "nic.get.open=2")
+        self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
+        self.assertEqual(result.stats()["units"]["node0.nic.gets"]["open"], 2)
+        result, _ = self.gets(lines, "--set", "nic.windows.on_chip=3", "--set",
+                              "nic.windows.spill=false")
+        statuses = [row["status"] for row in result.rows("puts.csv")]
+        self.assertIn("busy", statuses)
+        self.assertIn("ok", statuses)
+
+    def test_windows_of_answers_spill_like_any(self):
+        lines = ["get rank=1 mailbox=0x10 size=2000 key=7"] * 20
+        for seed in range(3):
+            result, _ = self.gets(lines, *settings(FAULTS), "--set", "nic.windows.on_chip=3", "--set",
+                                  "nic.reliability.rnr_tries=200", "--seed", seed)
+            self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
+
+    def test_an_earlier_wait_sees_the_bytes_by_every_way_of_waiting(self):
+        for how in ["mwait", "poll", "interrupt"]:
+            lines = ["get as=g rank=1 mailbox=0x10 size=20000 key=7", f"wait g how={how}"]
+            _, rows = self.gets(lines)
+            self.assertEqual(rows["g"]["status"], "ok")
+
+    def test_puts_and_gets_of_one_buffer(self):
+        trace = """rvma-trace 1
+ranks 3
+rank 0
+  init_window w mailbox=1 threshold=64KiB readable
+  repeat 8
+    post_buffer w size=64KiB
+  end
+  barrier
+rank 1
+  barrier
+  repeat 40
+    put rank=0 mailbox=1 size=8KiB offset=8KiB
+  end
+  wait all
+rank 2
+  barrier
+  repeat 40
+    get rank=0 mailbox=1 size=30000 offset=5
+  end
+  wait all
+"""
+        for seed in range(3):
+            result = self.run_text(trace, *settings(FAULTS), "--set", "nic.reliability.rto=20us", "--set",
+                                   "nic.get.timeout=300us", "--seed", seed)
+            statuses = {row["status"] for row in result.rows("puts.csv") if row["kind"] == "get"}
+            self.assertLessEqual(statuses, {"ok", "no_buffer"})
+            self.assertIn("ok", statuses)
+
+    def test_a_buffer_that_goes_while_it_is_read_ends_the_answer(self):
+        trace = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=8MiB readable
+  post_buffer w size=4MiB seed=4
+  barrier
+  compute {after}
+  close_window w
+rank 1
+  barrier
+  get as=g rank=0 mailbox=1 size=4MiB
+  wait g
+"""
+        for after, status in [("20us", "timeout"), ("1ms", "ok")]:
+            result = self.run_text(trace.format(after=after), "--set", "nic.get.timeout=500us")
+            [row] = result.rows("puts.csv")
+            self.assertEqual(row["status"], status)
+            given_up = result.stats()["units"]["node0.nic.transmit"]["answers_given_up"]
+            self.assertEqual(given_up, 1 if status == "timeout" else 0)
+
+    def test_a_target_that_dies_ends_the_get_in_timeout(self):
+        trace = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=8MiB readable
+  post_buffer w size=4MiB seed=4
+  barrier
+rank 1
+  barrier
+  get as=g rank=0 mailbox=1 size=4MiB
+  wait g
+"""
+        for crash in ["1us", "3us", "30us"]:
+            for restart in ["", ',{"at":"60us","kind":"node_restart","where":"0"}']:
+                events = 'fabric.faults.events=[{"at":"' + crash + '","kind":"node_crash","where":"0"}' + restart + "]"
+                result = self.run_text(trace, "--set", events, "--set", "nic.get.timeout=500us", "--set",
+                                       "nic.reliability.rto=10us")
+                [row] = result.rows("puts.csv")
+                self.assertEqual(row["status"], "timeout")
+                self.assertEqual(result.stats()["units"]["node1.nic.window_calls"]["windows_released"], 1)
+
+    def test_a_get_costs_the_reads_of_a_put(self):
+        _, rows = self.gets(["get as=g rank=1 mailbox=0x10 size=20000 key=7"])
+        fast = float(rows["g"]["ack_ns"]) - float(rows["g"]["issue_ns"])
+        result, rows = self.gets(["get as=g rank=1 mailbox=0x10 size=20000 key=7"], "--set",
+                                 "host.pcie.read_latency=3us")
+        slow = float(rows["g"]["ack_ns"]) - float(rows["g"]["issue_ns"])
+        self.assertGreater(slow, fast + 2000)
+        self.assertEqual(result.stats()["units"]["node1.nic.dma_engine"]["read_bytes"] >= 20000, True)
+
+
 def random_calls(rng):
     """Ranks 1.. put into windows of rank 0, which calls whatever it can call meanwhile."""
     senders = rng.randint(1, 3)
@@ -327,7 +500,7 @@ def random_calls(rng):
     for w in range(windows):
         threshold = rng.choice([f"{size}", f"{size // 2}", "1op", "3op"])
         lines.append(f"  init_window w{w} mailbox={w + 1} threshold={threshold} key={keys[w]}"
-                     f" placement={'managed' if managed[w] else 'steered'}")
+                     f" placement={'managed' if managed[w] else 'steered'}{' readable' if rng.random() < 0.7 else ''}")
         for _ in range(rng.randint(0, 6)):
             lines.append(f"  post_buffer w{w} size={size} seed={rng.randint(1, 99)}")
     if rng.random() < 0.5:
@@ -354,7 +527,10 @@ def random_calls(rng):
             offset = rng.choice([0, 0, size // 2, size - length, size])
             if rng.random() < 0.05:
                 key = 8
-            lines.append(f"  put rank=0 mailbox={mailbox} size={length} offset={offset} key={key}")
+            if rng.random() < 0.25:
+                lines.append(f"  get rank=0 mailbox={mailbox} size={length} offset={offset} key={key}")
+            else:
+                lines.append(f"  put rank=0 mailbox={mailbox} size={length} offset={offset} key={key}")
             if rng.random() < 0.2:
                 lines.append(f"  compute {rng.randint(1, 9000)}ns")
         lines.append("  wait all")
@@ -371,6 +547,7 @@ class CallsSoak(CallsTest):
             faults = [pair for pair in FAULTS if rng.random() < 0.7]
             arguments = settings(faults + [("nic.mtu", rng.choice(["256B", "1KiB", "4KiB"])),
                                            ("nic.reliability.rto", "20us"),
+                                           ("nic.get.timeout", "300us"),
                                            ("nic.reliability.rnr_tries", rng.choice([0, 3])),
                                            ("workload.ranks_per_node", rng.choice([1, 2])),
                                            ("nic.history", rng.choice([0, 2, 16]))])

@@ -477,7 +477,6 @@ rank 0
         self.assertIn(("init_window", "exists"), statuses)
         self.assertEqual(statuses.count(("init_window", "ok")), 2)
         self.assertIn(("rewind", "ok"), statuses)
-        self.assertIn(("get", "unsupported"), statuses)
         self.assertIn(("post_buffer", "closed"), statuses)
 
     def test_a_name_stands_for_the_window_that_it_opened(self):
@@ -526,22 +525,6 @@ rank 0
         self.assertIn(("post_buffer", "w", "full", ""), self.call_rows(result))
         times = [float(row["time_ns"]) for row in result.rows("calls.csv")]
         self.assertEqual(times, sorted(times))
-
-    def test_a_get_that_the_driver_refuses_has_ended(self):
-        text = """rvma-trace 1
-ranks 1
-rank 0
-  get as=g rank=0 mailbox=1 size=8
-  put rank=0 mailbox=1 size=8
-  wait all
-"""
-        result = self.run_text(text)
-        rows = {row["kind"]: row for row in result.rows("puts.csv")}
-        self.assertEqual((rows["get"]["status"], rows["get"]["ack_ns"], rows["get"]["tries"]), ("unsupported", "", "0"))
-        self.assertEqual(rows["put"]["status"], "no_mailbox")
-        totals = result.stats()["totals"]
-        self.assertEqual((totals["puts"], totals["puts_failed"], totals["ended"]["unfinished"]), (2, 1, 0))
-        self.assertIn("1 failed at the call", result.stdout)
 
     def test_capacity_of_windows_and_buffers(self):
         text = """rvma-trace 1

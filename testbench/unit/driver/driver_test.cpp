@@ -373,14 +373,25 @@ TEST(Driver, GetBufPtrsReadsWhatTheNicWrote) {
   }));
 }
 
-TEST(Driver, GetIsUnsupportedAndNobodyWaitsForIt) {
+TEST(Driver, GetNamesItsMemoryAndWaitsForItsWord) {
   Host host;
   EXPECT_TRUE(host.run([&] {
     const CompletionPointer word = host.driver.allocate_completion();
-    const VirtualAddress buffer = host.space.allocate(64, 64);
-    EXPECT_EQ(host.driver.get({NodeId{1}, Pid{0}}, Mailbox{1}, 0, 64, buffer, 0, word), Status::unsupported);
-    EXPECT_TRUE(host.driver.test(word));
-    EXPECT_EQ(host.driver.wait(word, WaitHow::mwait).status, Status::unsupported);
+    const VirtualAddress buffer = host.space.allocate(3 * 4096, 4096);
+    EXPECT_EQ(host.driver.get({NodeId{6}, Pid{2}}, Mailbox{1}, 12, 3 * 4096, buffer, 9, word), Status::ok);
+    EXPECT_FALSE(host.driver.test(word));
+    const Descriptor& call = host.nic.executed.back();
+    EXPECT_EQ(call.opcode, Opcode::get);
+    EXPECT_EQ(call.destination_node, NodeId{6});
+    EXPECT_EQ(call.destination_pid, Pid{2});
+    EXPECT_EQ(call.offset, 12U);
+    EXPECT_EQ(call.length, 3U * 4096);
+    EXPECT_EQ(call.local, buffer);
+    EXPECT_EQ(call.key, 9U);
+    host.nic.complete_at(Host::now() + Time::from_us(1), word, 1, 3 * 4096);
+    EXPECT_EQ(host.driver.wait(word, WaitHow::mwait).second, 3U * 4096);
+    EXPECT_EQ(host.driver.get({NodeId{6}, Pid{2}}, Mailbox{1}, 0, ~std::uint64_t{0}, buffer, 0, word),
+              Status::bad_argument);
   }));
 }
 

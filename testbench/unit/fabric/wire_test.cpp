@@ -44,6 +44,11 @@ PacketPtr random_packet(PacketPool& pool, PayloadPool& payloads, Random& random)
     data.message_length = random.next();
     data.offset = random.next();
     data.packet_index = static_cast<std::uint32_t>(random.next());
+    data.is_get = random.below(4) == 0;
+    if (data.is_get) {
+      data.ask = GetAsk{random.next(), Mailbox{random.next()}, static_cast<std::uint32_t>(random.next())};
+      return packet;
+    }
     data.payload_length = static_cast<std::uint16_t>(random.below(payloads.buffer_bytes() + 1));
     packet->payload = payloads.acquire();
     for (std::uint16_t i = 0; i < data.payload_length; ++i) {
@@ -67,6 +72,10 @@ void expect_same(const Packet& packet, const DecodedFrame& decoded) {
   EXPECT_EQ(decoded.transport.destination_incarnation, packet.transport.destination_incarnation);
   EXPECT_EQ(decoded.transport.generation, packet.transport.generation);
   EXPECT_EQ(decoded.transport.sequence, packet.transport.sequence);
+  EXPECT_EQ(decoded.data.is_get, packet.data.is_get);
+  EXPECT_EQ(decoded.data.ask.length, packet.data.ask.length);
+  EXPECT_EQ(decoded.data.ask.mailbox, packet.data.ask.mailbox);
+  EXPECT_EQ(decoded.data.ask.key, packet.data.ask.key);
   EXPECT_EQ(decoded.data.destination_pid, packet.data.destination_pid);
   EXPECT_EQ(decoded.data.source_pid, packet.data.source_pid);
   EXPECT_EQ(decoded.data.mailbox, packet.data.mailbox);
