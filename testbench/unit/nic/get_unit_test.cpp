@@ -26,6 +26,7 @@ struct FakeTable : TableCommandIf {
 };
 
 struct FakeDelivery : DeliveryIf {
+  bool is_first(const Packet&) override { return false; }
   Admission admit(const Packet&) override { return {}; }
   void bind(const MessageRef&, std::uint32_t) override {}
   void refuse(const MessageRef&, Outcome, Time) override {}
