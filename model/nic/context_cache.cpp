@@ -34,6 +34,7 @@ ContextCache::ContextCache(const sc_core::sc_module_name& name, SimContext& cont
       dma("dma"),
       windows_(windows),
       may_spill_(config.windows.spill),
+      patience_(config.reliability.idle.get() * 2),
       most_fetches_(config.windows.misses),
       policy_(make_replacement(config.windows.policy, Random(context.seed(), path()))),
       free_slots_(config.windows.on_chip),
@@ -133,16 +134,25 @@ void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, un
 // --------------------------------------------------------------------------------------------------------------- calls
 
 void ContextCache::install(WindowId window, Pid pid, Mailbox mailbox, std::function<void(TableStatus)> done) {
-  SlotId slot;
-  if (!take_slot(slot)) {
+  const MailboxKey key{pid, mailbox};
+  if (try_install(window, key, done)) return;
+  if (!may_spill_) {
     done(TableStatus::full);
     return;
   }
+  wait_for_room({now(), [this, window, key, done] { return try_install(window, key, done); },
+                 [done] { done(TableStatus::full); }});
+}
+
+bool ContextCache::try_install(WindowId window, const MailboxKey& key, const std::function<void(TableStatus)>& done) {
+  SlotId slot;
+  if (!take_slot(slot)) return false;
   residency(window).place = Place::moving;
-  enter(window, {pid, mailbox}, slot, 0, [this, window, done = std::move(done)](TableStatus status) {
+  enter(window, key, slot, 0, [this, window, done](TableStatus status) {
     if (status != TableStatus::ok) residency(window).place = Place::nowhere;
     done(status);
   });
+  return true;
 }
 
 void ContextCache::remove(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done) {
@@ -162,31 +172,50 @@ void ContextCache::remove(WindowId window, Pid pid, Mailbox mailbox, std::functi
   });
 }
 
-void ContextCache::acquire(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done) {
-  const auto again = [this, window, pid, mailbox, done](Fetched outcome, WindowId found) {
+void ContextCache::acquire(WindowId window, Pid pid, Mailbox mailbox, std::function<void(bool)> done) {
+  try_acquire(window, {pid, mailbox}, now(), done);
+}
+
+void ContextCache::try_acquire(WindowId window, const MailboxKey& key, Time since,
+                               const std::function<void(bool)>& done) {
+  const auto told = [this, window, key, since, done](Fetched outcome, WindowId found) {
     // It may have closed meanwhile, and another may have its mailbox: the call looks again.
     if (outcome != Fetched::no_room) {
-      done();
+      done(true);
       if (outcome == Fetched::found) unpin(found);
       return;
     }
-    calls_.push_back({window, {pid, mailbox}, done});
-    retry_.at(now() + Time::from_ns(kRetryNs));
+    wait_for_room({since,
+                   [this, window, key, since, done] {
+                     if (is_resident(window)) {
+                       done(true);
+                     } else {
+                       try_acquire(window, key, since, done);
+                     }
+                     return true;
+                   },
+                   [done] { done(false); }});
   };
-  if (!fetch(pid, mailbox, again)) again(Fetched::no_room, window);
+  if (!fetch(key.pid, key.mailbox, told)) told(Fetched::no_room, window);
+}
+
+void ContextCache::wait_for_room(WaitingCall call) {
+  calls_.push_back(std::move(call));
+  retry_.at(now() + Time::from_ns(kRetryNs));
 }
 
 void ContextCache::retry_calls() {
   // Each asks once: what still finds no room waits again, behind the others.
   for (std::size_t left = calls_.size(); left > 0; --left) {
-    const WaitingCall call = std::move(calls_.front());
+    WaitingCall call = std::move(calls_.front());
     calls_.pop_front();
-    if (is_resident(call.window)) {
-      call.done();
-    } else {
-      acquire(call.window, call.key.pid, call.key.mailbox, call.done);
+    if (now() - call.since > patience_) {
+      call.give_up();
+    } else if (!call.try_again()) {
+      calls_.push_back(std::move(call));
     }
   }
+  if (!calls_.empty()) retry_.at(now() + Time::from_ns(kRetryNs));
 }
 
 // ------------------------------------------------------------------------------------------------------------- packets

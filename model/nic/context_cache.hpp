@@ -79,14 +79,15 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   /// `config` and `windows` outlive the unit.
   ContextCache(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, WindowStore& windows);
 
-  // -- Calls. `done` may run within the call.
+  // -- Calls. `done` may run within the call. Those that find every slot in use wait, but for no longer than bound
+  // messages can last (twice nic.reliability.idle).
   /// A window that was allocated gets a slot and its entry in the table; status full or busy: neither.
   void install(WindowId window, Pid pid, Mailbox mailbox, std::function<void(TableStatus)> done);
   /// The window has closed or expired: its entry leaves the table, its slot is free.
   void remove(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done);
   bool is_resident(WindowId window) const;
-  /// Brings a window's context on chip, however long that takes; not to be called if it is resident.
-  void acquire(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done);
+  /// Brings a window's context on chip; not to be called if it is resident. `done(false)`: there was no room.
+  void acquire(WindowId window, Pid pid, Mailbox mailbox, std::function<void(bool)> done);
 
   WindowLookup resolve(const LookupResult& answer) const override;
   void used(WindowId window, bool has_waited) override;
@@ -120,9 +121,9 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
     std::vector<Done> waiting;
   };
   struct WaitingCall {
-    WindowId window;
-    MailboxKey key;
-    std::function<void()> done;
+    Time since;
+    std::function<bool()> try_again;  ///< false: still no room
+    std::function<void()> give_up;
   };
   using Index = std::uint32_t;
 
@@ -139,10 +140,14 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   void searched(Index index);
   void arrived(Index index);
   void finish(Index index, Fetched outcome, WindowId window);
+  bool try_install(WindowId window, const MailboxKey& key, const std::function<void(TableStatus)>& done);
+  void try_acquire(WindowId window, const MailboxKey& key, Time since, const std::function<void(bool)>& done);
+  void wait_for_room(WaitingCall call);
   void retry_calls();
 
   WindowStore& windows_;
   bool may_spill_;
+  Time patience_;
   std::uint32_t most_fetches_;
   std::unique_ptr<ReplacementPolicy> policy_;
   IndexAllocator free_slots_;

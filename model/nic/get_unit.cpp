@@ -197,7 +197,13 @@ void GetUnit::close(Index index, Outcome outcome) {
   if (contexts_.is_resident(get.slot)) {
     close_window(index);
   } else {
-    contexts_.acquire(get.slot, get.request.pid, get.mailbox, [this, index] { close_window(index); });
+    contexts_.acquire(get.slot, get.request.pid, get.mailbox, [this, index](bool is_here) {
+      if (is_here) {
+        close_window(index);
+      } else {
+        close(index, gets_[index].outcome);  // it has to close: asks on
+      }
+    });
   }
 }
 

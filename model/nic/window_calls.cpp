@@ -92,7 +92,13 @@ void WindowCalls::perform_on_window(const Descriptor& call, Pid pid, const Done&
     return;
   }
   if (!contexts_.is_resident(window.slot)) {
-    contexts_.acquire(window.slot, pid, call.mailbox, [this, call, pid, done] { perform_on_window(call, pid, done); });
+    contexts_.acquire(window.slot, pid, call.mailbox, [this, call, pid, done](bool is_here) {
+      if (is_here) {
+        perform_on_window(call, pid, done);
+      } else {
+        answer(done, {Status::full, 0});
+      }
+    });
     return;
   }
   switch (call.opcode) {

@@ -26,6 +26,7 @@ struct FakeTable : TableCommandIf {
 };
 
 struct FakeDelivery : DeliveryIf {
+  bool is_first(const Packet&) override { return false; }
   Admission admit(const Packet&) override { return {}; }
   void bind(const MessageRef&, std::uint32_t) override {}
   void refuse(const MessageRef&, Outcome, Time) override {}
@@ -186,11 +187,14 @@ TEST(GetUnit, WithoutAWindowItEndsBusy) {
   EXPECT_EQ(bench.unit->stats().without_window.value(), 1U);
   ASSERT_EQ(bench.dma.writes.size(), 1U);
   EXPECT_EQ(bench.dma.writes[0].first.word[0], static_cast<std::uint64_t>(Outcome::busy));
-  Bench no_table;
-  no_table.table.is_full = true;
-  no_table.get(8);
-  EXPECT_EQ(no_table.dma.writes.size(), 1U);
-  EXPECT_TRUE(no_table.transmit.puts.empty());
+}
+
+TEST(GetUnit, WithoutAPlaceInTheTableItEndsBusy) {
+  Bench bench;
+  bench.table.is_full = true;
+  bench.get(8);
+  EXPECT_EQ(bench.dma.writes.size(), 1U);
+  EXPECT_TRUE(bench.transmit.puts.empty());
 }
 
 TEST(GetUnit, AnswersReadTheBufferThroughItsOwnPageList) {
@@ -214,7 +218,7 @@ TEST(GetUnit, AnswersReadTheBufferThroughItsOwnPageList) {
   request.ask = GetAsk{100, Mailbox{99}, 77};
   EXPECT_TRUE(bench.unit->serve(NodeId{5}, request, slot, buffer));
   EXPECT_TRUE(bench.transmit.puts.empty()) << "the receive path does not wait for transmit";
-  bench.run(Time::from_ns(1));
+  bench.run(Time::from_ns(2));
   ASSERT_EQ(bench.transmit.puts.size(), 1U);
   const Descriptor& put = bench.transmit.puts[0].descriptor;
   EXPECT_EQ(put.local, VirtualAddress{0x10100 + 8000});

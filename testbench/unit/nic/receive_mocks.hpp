@@ -65,18 +65,18 @@ class FakeTable : public sc_core::sc_object, public TableLookupIf {
   };
   explicit FakeTable(Cycles latency = Cycles{2}) : latency_(latency) {}
   void know(Mailbox mailbox, WindowId window) {
-    slots_[mailbox.value()] = WindowId{static_cast<std::uint16_t>(window.value())};
+    slots_[mailbox.value()] = SlotId{static_cast<std::uint16_t>(window.value())};
   }
 
   void lookup(Pid pid, Mailbox mailbox, Cycles at) override {
     RVMA_ASSERT(lookups.empty() || lookups.back().at < at, "two lookups in one cycle");
     lookups.push_back({pid, mailbox, at});
   }
-  WindowLookup take() override {
+  LookupResult take() override {
     const Lookup& asked = lookups.at(taken_++);
     RVMA_ASSERT(cycle((asked.at + latency_).count()) <= SimContext::now(), "answer taken before its cycle");
     const auto found = slots_.find(asked.mailbox.value());
-    return found == slots_.end() ? WindowLookup{} : WindowLookup{true, found->second, false};
+    return found == slots_.end() ? LookupResult{} : LookupResult{true, found->second, false};
   }
   Cycles latency() const override { return latency_; }
 
@@ -84,7 +84,7 @@ class FakeTable : public sc_core::sc_object, public TableLookupIf {
 
  private:
   Cycles latency_;
-  std::map<std::uint64_t, WindowId> slots_;
+  std::map<std::uint64_t, SlotId> slots_;
   std::size_t taken_ = 0;
 };
 

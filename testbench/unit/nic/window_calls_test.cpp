@@ -44,7 +44,7 @@ struct FakeTable : TableCommandIf {
     std::function<void(const TableAnswer&)> done;
   };
   std::deque<Waiting> waiting;
-  std::map<std::pair<std::uint16_t, std::uint64_t>, WindowId> entries;
+  std::map<std::pair<std::uint16_t, std::uint64_t>, SlotId> entries;
   std::size_t capacity = 100;
 };
 
@@ -152,7 +152,7 @@ struct Bench {
     made.payload_length = static_cast<std::uint16_t>(std::min<std::uint64_t>(64, length - 64 * index));
     return made;
   }
-  WindowId slot() { return table.entries.at({kPid.value(), kMailbox.value()}); }
+  WindowId slot() { return store.locate(kPid, kMailbox).slot; }
   bool count(const BindAnswer& bound, std::uint32_t bytes) {
     PlacedPacket packet;
     packet.buffer = bound.place.buffer;

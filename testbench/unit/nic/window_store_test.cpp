@@ -30,6 +30,7 @@ TEST(WindowCallsOfStore, RefuseBadArguments) {
   one_time.length = 64;
   one_time.window_flags = kWindowCatchAll;
   EXPECT_EQ(store.allocate_window(one_time, kPid).status, Status::bad_argument);
+  spec.threshold = 1;
   spec.flags = kWindowReadable | kWindowInterrupt;
   const auto allocated = store.allocate_window(init_call(kMailbox, spec), kPid);
   ASSERT_EQ(allocated.status, Status::ok);

@@ -119,10 +119,10 @@ TEST(FindBottleneck, ThreeQuartersAreTheBorderToLatency) {
   const Bottleneck verdict = find_bottleneck({limit_of("a", "a", 749)}, breakdown);
   EXPECT_TRUE(verdict.is_latency);
   EXPECT_EQ(verdict.name, "latency: payload_read");
-  // 110 of 11 x 10 + 110 + 60.
-  EXPECT_EQ(verdict.share_ppm, 110'000'000U / 280U);
+  // 110 of 12 x 10 + 110 + 60.
+  EXPECT_EQ(verdict.share_ppm, 110'000'000U / 290U);
   EXPECT_EQ(verdict.next, "latency: fabric");
-  EXPECT_EQ(verdict.next_share_ppm, 60'000'000U / 280U);
+  EXPECT_EQ(verdict.next_share_ppm, 60'000'000U / 290U);
 }
 
 TEST(FindBottleneck, WithoutSamplesItIsTheBusiestAnyway) {
