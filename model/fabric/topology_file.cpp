@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "base/value_text.hpp"
@@ -243,10 +245,14 @@ LinkList parse_link_list(std::string_view text, const std::string& source, Error
 }
 
 LinkList read_link_list(const std::string& path, ErrorList& errors) {
-  std::ifstream file(path, std::ios::binary);
+  // A directory cannot be read, and a pipe may never end.
+  std::error_code unknown;
+  const bool is_file = std::filesystem::is_regular_file(path, unknown);
+  std::ifstream file;
+  if (is_file) file.open(path, std::ios::binary);
   std::string text;
-  if (file) text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  if (!file || file.bad()) {
+  if (is_file && file) text.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  if (!is_file || !file || file.bad()) {
     errors.add(Position{path, 1, 1}, "the file cannot be read", "expected a list of links (fabric.file.path)");
     return {};
   }

@@ -101,7 +101,7 @@ void ContextCache::give_back(SlotId slot) {
 }
 
 void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, unsigned tries,
-                         std::function<void(TableStatus)> done) {
+                         const std::function<void(TableStatus)>& done) {
   TableCommand insert;
   insert.operation = TableOperation::insert;
   insert.pid = key.pid;
@@ -133,7 +133,7 @@ void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, un
 
 // --------------------------------------------------------------------------------------------------------------- calls
 
-void ContextCache::install(WindowId window, Pid pid, Mailbox mailbox, std::function<void(TableStatus)> done) {
+void ContextCache::install(WindowId window, Pid pid, Mailbox mailbox, const std::function<void(TableStatus)>& done) {
   const MailboxKey key{pid, mailbox};
   if (try_install(window, key, done)) return;
   if (!may_spill_) {
@@ -172,7 +172,7 @@ void ContextCache::remove(WindowId window, Pid pid, Mailbox mailbox, std::functi
   });
 }
 
-void ContextCache::acquire(WindowId window, Pid pid, Mailbox mailbox, std::function<void(bool)> done) {
+void ContextCache::acquire(WindowId window, Pid pid, Mailbox mailbox, const std::function<void(bool)>& done) {
   try_acquire(window, {pid, mailbox}, now(), done);
 }
 

@@ -82,12 +82,12 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   // -- Calls. `done` may run within the call. Those that find every slot in use wait, but for no longer than bound
   // messages can last (twice nic.reliability.idle).
   /// A window that was allocated gets a slot and its entry in the table; status full or busy: neither.
-  void install(WindowId window, Pid pid, Mailbox mailbox, std::function<void(TableStatus)> done);
+  void install(WindowId window, Pid pid, Mailbox mailbox, const std::function<void(TableStatus)>& done);
   /// The window has closed or expired: its entry leaves the table, its slot is free.
   void remove(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done);
   bool is_resident(WindowId window) const;
   /// Brings a window's context on chip; not to be called if it is resident. `done(false)`: there was no room.
-  void acquire(WindowId window, Pid pid, Mailbox mailbox, std::function<void(bool)> done);
+  void acquire(WindowId window, Pid pid, Mailbox mailbox, const std::function<void(bool)>& done);
 
   WindowLookup resolve(const LookupResult& answer) const override;
   void used(WindowId window, bool has_waited) override;
@@ -135,7 +135,7 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   void give_back(SlotId slot);
   /// Tells the table; if that has no place, contexts are sent away until it has, a few times.
   void enter(WindowId window, const MailboxKey& key, SlotId slot, unsigned tries,
-             std::function<void(TableStatus)> done);
+             const std::function<void(TableStatus)>& done);
   void read(std::uint64_t address, std::uint32_t bytes, std::uint64_t tag);
   void searched(Index index);
   void arrived(Index index);

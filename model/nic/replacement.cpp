@@ -26,6 +26,7 @@ const std::array kRegistered{RVMA_REPLACEMENT_POLICIES(RVMA_REGISTER)};
 const std::vector<std::string>& replacement_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
+    all.reserve(kRegistered.size());
     for (const Registration& registration : kRegistered) all.emplace_back(registration.name);
     return all;
   }();

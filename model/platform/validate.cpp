@@ -43,6 +43,7 @@ void validate_node_events(const Config& config, std::uint32_t nodes, ErrorList& 
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return events[a].at < events[b].at; });
   std::map<std::uint32_t, bool> down;
+  std::map<std::uint32_t, Time> latest;
   bool restarts = false;
   for (const std::size_t i : order) {
     const FaultEvent& event = events[i];
@@ -59,6 +60,12 @@ void validate_node_events(const Config& config, std::uint32_t nodes, ErrorList& 
                   fmt::format("{}: node {} is {} already at {}", key, node->value(), is_down ? "down" : "up",
                               to_string(event.at)),
                   "expected node_crash and node_restart in turns");
+    // Programs end and begin by events of their own: a node is up or down at any one time, not both.
+    const auto [before, is_first] = latest.try_emplace(node->value(), event.at);
+    check.require(is_first || before->second < event.at,
+                  fmt::format("{}: node {} crashes and restarts at {}", key, node->value(), to_string(event.at)),
+                  "expected times that differ");
+    before->second = event.at;
     is_down = crash;
     restarts = restarts || !crash;
   }

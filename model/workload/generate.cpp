@@ -451,10 +451,10 @@ struct Generator {
 };
 /// One line a pattern: how it is described and how it is written.
 constexpr Generator kGenerators[] = {
-    {pingpong_pattern, write_pingpong}, {stream_pattern, write_stream},       {incast_pattern, write_incast},
-    {alltoall_pattern, write_alltoall}, {allreduce_pattern, write_allreduce}, {halo3d_pattern, write_halo3d},
-    {sweep3d_pattern, write_sweep3d},   {random_pattern, write_random},       {kv_pattern, write_kv},
-    {storm_pattern, write_storm},
+    {pingpong_pattern, write_pingpong},   {stream_pattern, write_stream},       {incast_pattern, write_incast},
+    {alltoall_pattern, write_alltoall},   {allreduce_pattern, write_allreduce}, {halo3d_pattern, write_halo3d},
+    {sweep3d_pattern, write_sweep3d},     {random_pattern, write_random},       {kv_pattern, write_kv},
+    {mailboxes_pattern, write_mailboxes}, {storm_pattern, write_storm},
 };
 
 }  // namespace

@@ -99,6 +99,8 @@ GeneratorPattern sweep3d_pattern();
 std::optional<Error> write_sweep3d(Options& options, std::ostream& out);
 GeneratorPattern kv_pattern();
 std::optional<Error> write_kv(Options& options, std::ostream& out);
+GeneratorPattern mailboxes_pattern();
+std::optional<Error> write_mailboxes(Options& options, std::ostream& out);
 GeneratorPattern storm_pattern();
 std::optional<Error> write_storm(Options& options, std::ostream& out);
 

@@ -612,6 +612,11 @@ class Topologies(SystemTest):
             "file": [f"file.path={links}"],
         }
 
+    def test_a_topology_file_is_a_file(self):
+        result = self.run_text("rvma-trace 1\nranks 2\nrank 1\n  compute 1us\n", "--set", "fabric.topology=file",
+                               "--set", f"fabric.file.path={self.tmp}", status=2)
+        self.expect_error(result, "the file cannot be read; expected a list of links")
+
     def test_every_shape_and_routing_delivers(self):
         for topology, keys in self.shapes().items():
             for routing in ("static", "adaptive", "spray", "valiant", "ugal"):
@@ -840,6 +845,12 @@ rank 0
     def events(self, *events):
         listed = [{"at": at, "kind": kind, "where": where} for at, kind, where in events]
         return "--set", "fabric.faults.events=" + json.dumps(listed)
+
+    def test_a_node_does_not_crash_and_restart_at_one_time(self):
+        events = '[{"at":"4us","kind":"node_crash","where":"1"},{"at":"4us","kind":"node_restart","where":"1"}]'
+        result = self.run_text("rvma-trace 1\nranks 2\nrank 1\n  compute 1us\n", "--set",
+                               f"fabric.faults.events={events}", status=2)
+        self.expect_error(result, "node 1 crashes and restarts at 4us; expected times that differ")
 
     def test_a_sender_dies_in_a_message_and_comes_back(self):
         for crash in ["1us", "3us", "3500ns", "4us", "5us", "20us"]:

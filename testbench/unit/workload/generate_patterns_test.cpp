@@ -390,10 +390,39 @@ TEST(Storm, MixesKinds) {
     EXPECT_THAT(all, HasSubstr(part));
 }
 
+TEST(Mailboxes, EveryMessageHasItsPlaceAndEveryBufferFills) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const Played outcome = play("mailboxes",
+                                {{"ranks", text(1 + seed)},
+                                 {"mailboxes", text(10 * seed)},
+                                 {"count", "90"},
+                                 {"seed", text(seed)},
+                                 {"skew", seed % 2 == 0 ? "0" : "0.99"},
+                                 {"size", "700"}},
+                                Promise{true, false, false});
+    EXPECT_EQ(outcome.messages, 90 * seed);
+    EXPECT_EQ(outcome.bytes, 90 * seed * 700);
+  }
+}
+
+TEST(Mailboxes, SkewMakesAFewFrequent) {
+  const auto used = [](const char* skew) {
+    const std::string all = generated("mailboxes", {{"mailboxes", "1000"}, {"count", "1000"}, {"skew", skew}});
+    std::size_t buffers = 0;
+    for (std::size_t at = all.find("post_buffer"); at != std::string::npos; at = all.find("post_buffer", at + 1))
+      ++buffers;
+    return buffers;
+  };
+  // Uniform: 1000 (1 - 1/e) mailboxes, give or take 16.
+  EXPECT_NEAR(static_cast<double>(used("0")), 632, 80);
+  EXPECT_LT(used("0.99"), 500U);
+  EXPECT_LT(used("3"), 100U);
+}
+
 TEST(Patterns, SameOptionsSameBytesAndSeedsMatter) {
-  for (const char* pattern : {"alltoall", "allreduce", "halo3d", "sweep3d", "kv", "storm"})
+  for (const char* pattern : {"alltoall", "allreduce", "halo3d", "sweep3d", "kv", "mailboxes", "storm"})
     EXPECT_EQ(generated(pattern, {}), generated(pattern, {})) << pattern;
-  for (const char* pattern : {"kv", "storm"})
+  for (const char* pattern : {"kv", "mailboxes", "storm"})
     EXPECT_NE(generated(pattern, {{"seed", "7"}}), generated(pattern, {{"seed", "8"}})) << pattern;
 }
 
