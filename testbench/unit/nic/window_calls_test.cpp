@@ -352,6 +352,28 @@ TEST(WindowCalls, RewindIsAnsweredWhenZeroedWordsAreVisibleBehindEverything) {
   EXPECT_EQ(bench.bind(8).outcome, Outcome::pending);
 }
 
+TEST(WindowCalls, RewindsOfTwoProcessesEndEachAtItsTime) {
+  Bench bench;
+  for (const Pid pid : {Pid{1}, Pid{2}}) {
+    bench.execute(Bench::call(Opcode::init_window), pid);
+    bench.table.answer();
+    bench.execute(Bench::call(Opcode::post_buffer), pid);
+  }
+  int answered = 0;
+  const auto count = [&answered](const CallAnswer& said) {
+    EXPECT_EQ(said.status, Status::ok);
+    ++answered;
+  };
+  bench.dma.visible_after = Time::from_ns(40);
+  bench.unit.execute(Bench::call(Opcode::rewind), Pid{1}, bench.unit.current_cycle(), count);
+  bench.dma.visible_after = Time::from_ns(10);
+  bench.unit.execute(Bench::call(Opcode::rewind), Pid{2}, bench.unit.current_cycle(), count);
+  sc_core::sc_start(SimContext::to_sc(Time::from_ns(39)));
+  EXPECT_EQ(answered, 1);
+  sc_core::sc_start(SimContext::to_sc(Time::from_ns(2)));
+  EXPECT_EQ(answered, 2);
+}
+
 TEST(WindowCalls, RewindOfNothingStillWaitsForVisibility) {
   Bench bench;
   bench.dma.visible_after = Time::from_ns(40);
