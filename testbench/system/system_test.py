@@ -846,6 +846,13 @@ rank 0
         listed = [{"at": at, "kind": kind, "where": where} for at, kind, where in events]
         return "--set", "fabric.faults.events=" + json.dumps(listed)
 
+    def test_refusals_that_nobody_remembers_may_repeat_until_the_sender_crashes(self):
+        text = "rvma-trace 1\nranks 2\nrank 0\n  barrier\n  put rank=1 mailbox=101 size=64\nrank 1\n  barrier\n"
+        result = self.run_text(text, "--set", "nic.nack=off", "--set",
+                               'fabric.faults.events=[{"at":"1ms","kind":"node_crash","where":"0"}]')
+        self.assertGreater(result.stats()["totals"]["refusals"]["no_mailbox"], 1)
+        self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["unfinished"])
+
     def test_a_node_does_not_crash_and_restart_at_one_time(self):
         events = '[{"at":"4us","kind":"node_crash","where":"1"},{"at":"4us","kind":"node_restart","where":"1"}]'
         result = self.run_text("rvma-trace 1\nranks 2\nrank 1\n  compute 1us\n", "--set",
