@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -28,8 +29,31 @@ std::vector<std::uint64_t> pages(std::uint64_t first, std::size_t count) {
   return list;
 }
 
+/// What the table does not know lies in host memory until the test says otherwise.
+struct FakeContexts : ContextIf {
+  WindowLookup resolve(const LookupResult& answer) const override {
+    return {answer.hit, WindowId{answer.slot.value()}, answer.sweeping};
+  }
+  void used(WindowId /*window*/, bool has_waited) override { waited.push_back(has_waited); }
+  bool has_spilled() const override { return true; }
+  bool fetch(Pid /*pid*/, Mailbox /*mailbox*/, Done done) override {
+    if (!takes) return false;
+    fetches.push_back(std::move(done));
+    return true;
+  }
+  void unpin(WindowId /*window*/) override { ++unpinned; }
+  void tell(Fetched outcome, WindowId window) {
+    for (const Done& done : std::exchange(fetches, {})) done(outcome, window);
+  }
+  bool takes = true;
+  std::vector<Done> fetches;
+  std::vector<bool> waited;
+  int unpinned = 0;
+};
+
 struct Bench {
-  explicit Bench(const std::function<void(NicConfig&)>& change = [](NicConfig&) {}) {
+  explicit Bench(
+      const std::function<void(NicConfig&)>& change = [](NicConfig&) {}, ContextIf* contexts = nullptr) {
     change(config);
     observers.add(observer);
     windows = std::make_unique<WindowStore>(config);
@@ -40,6 +64,7 @@ struct Bench {
     unit->dma.bind(dma);
     unit->writer.bind(writer);
     unit->credit.bind(credit);
+    if (contexts != nullptr) unit->contexts.bind(*contexts);
   }
   /// A window of `mailbox` that nothing fills, known to the table.
   WindowId window(std::uint64_t mailbox = 1, std::uint32_t key = 0, std::uint64_t threshold = kManyOps * kPage,
@@ -113,6 +138,60 @@ TEST(AddressConversion, DecidesOnePacketACycle) {
   for (std::int64_t i = 0; i < 8; ++i) EXPECT_EQ(bench.writer.calls[static_cast<std::size_t>(i)].at, Cycles{14 + i});
   EXPECT_EQ(bench.unit->stats().decide.busy(), cycle(8));
   EXPECT_EQ(bench.unit->stats().queue.value(), 8U);
+}
+
+TEST(AddressConversion, PacketsThatWaitForAContextKeepTheirOrderAndOthersOvertake) {
+  FakeContexts contexts;
+  Bench bench([](NicConfig&) {}, &contexts);
+  const WindowId spilled = test::open_window(*bench.windows, 1, kManyOps * kPage, 0, Placement::steered);
+  test::post(*bench.windows, spilled, 0x10'0000, 4096, 0x7000, true);
+  const WindowId here = bench.window(2);
+  test::post(*bench.windows, here, 0x20'0000, 4096, 0x7000, true);
+  PacketSpec other = single(2, 64);
+  other.mailbox = 2;
+  bench.script.at(cycle(0), [&] {
+    bench.hand(single(0, 64), 10);
+    bench.hand(single(1, 64), 11);
+    bench.hand(other, 12);
+  });
+  bench.script.at(cycle(50), [&] {
+    // The table knows the mailbox from here on; what looks now is ready a cycle later at the earliest.
+    bench.table.know(Mailbox{1}, spilled);
+    bench.hand(single(3, 64), 51);
+    contexts.tell(ContextIf::Fetched::found, spilled);
+  });
+  run_until(cycle(49));
+  EXPECT_EQ(contexts.fetches.size(), 2U);
+  EXPECT_EQ(bench.unit->stats().held.value(), 2U);
+  run_until(cycle(80));
+  std::vector<std::pair<std::uint32_t, Time>> order{{2, cycle(12)}, {0, cycle(50)}, {1, cycle(51)}, {3, cycle(52)}};
+  EXPECT_EQ(bench.delivery.admitted, order);
+  EXPECT_EQ(contexts.waited, (std::vector<bool>{false, true, true, false}));
+  EXPECT_EQ(contexts.unpinned, 2);
+  EXPECT_EQ(bench.writer.calls.size(), 4U);
+  EXPECT_EQ(bench.writer.calls[1].packet.left[static_cast<std::size_t>(Stage::context)], cycle(50));
+}
+
+TEST(AddressConversion, WithoutAnAnswerAMissIsNoMailboxOrBusy) {
+  FakeContexts contexts;
+  Bench bench([](NicConfig&) {}, &contexts);
+  bench.script.at(cycle(0), [&] {
+    for (std::uint32_t i = 0; i < 3; ++i) bench.hand(single(i, 64), 10 + 20 * i);
+  });
+  bench.script.at(cycle(20), [&] { contexts.tell(ContextIf::Fetched::unknown, {}); });
+  bench.script.at(cycle(40), [&] {
+    contexts.tell(ContextIf::Fetched::no_room, {});
+    contexts.takes = false;
+  });
+  run_until(cycle(80));
+  ASSERT_EQ(bench.delivery.refusals.size(), 3U);
+  EXPECT_EQ(bench.delivery.refusals[0].reason, Outcome::no_mailbox);
+  EXPECT_EQ(bench.delivery.refusals[0].at, cycle(20));
+  EXPECT_EQ(bench.delivery.refusals[1].reason, Outcome::busy);
+  EXPECT_EQ(bench.delivery.refusals[1].at, cycle(40));
+  EXPECT_EQ(bench.delivery.refusals[2].reason, Outcome::busy);
+  EXPECT_EQ(bench.delivery.refusals[2].at, cycle(50));
+  EXPECT_EQ(contexts.unpinned, 0);
 }
 
 TEST(AddressConversion, WaitsForRoomWhoseTimeIsKnown) {
