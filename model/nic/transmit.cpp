@@ -129,7 +129,9 @@ void Transmit::finish(Index peer, const TransmitContext::Ended& message, Time at
   Put& put = puts_[message.put];
   // What is not cut yet of a message that has ended is not sent.
   if (peers_[peer]->sending == message.put) peers_[peer]->sending = kNone;
-  if (is_retried(message.outcome) && put.tries <= config_.reliability.rnr_tries) {
+  // A queue pair's message that finds no receive posted asks for ever, as with InfiniBand's rnr_retry = 7.
+  const bool may_retry = put.tries <= config_.reliability.rnr_tries || put.request.purpose == Purpose::rdma;
+  if (is_retried(message.outcome) && may_retry) {
     retries_.push({at + config_.reliability.rnr_delay, message.put, put.uses});
     arm_timer();
     return;

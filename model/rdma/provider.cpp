@@ -127,8 +127,10 @@ void Provider::add_item(Process& process, Item item) {
 void Provider::arm(Process& process) {
   if (process.items.empty()) return;
   process.is_at_work = true;
-  const Time begin = std::max(now(), process.core.computing_until());
   const Item& item = process.items.front();
+  // A call is carried out when it is made; what comes from elsewhere waits until the program calls or waits again.
+  const bool is_call = item.kind == ItemKind::descriptor;
+  const Time begin = is_call ? now() : std::max(now(), process.core.computing_until());
   if (begin > now()) stats_.held_up_ns += begin - now();
   const Time cost = cost_of(process, item) + std::exchange(process.debt, Time::zero());
   stats_.busy_ns += cost;
