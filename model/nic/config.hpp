@@ -92,7 +92,11 @@ struct DmaConfig {
 struct CounterConfig {
   Key<std::uint32_t> on_chip{4096, {1, 1U << 24U}, "buffers with a counter: bound to by a message and not completed"};
   Key<Cycles> latency{Cycles{2}, {Cycles{1}, Cycles{1000}}, "cycles of a counter update"};
-  BOOST_DESCRIBE_CLASS(CounterConfig, (), (on_chip, latency), (), ())
+  Key<bool> forwarding{true,
+                       "on: an update takes the value of one that is not written back yet; off: it waits until the "
+                       "update of the same counter before it is written back, and all behind it wait as well"};
+  Key<std::uint32_t> queue{64, {1, 1U << 20U}, "updates that may wait; beyond it packets stay in the input buffer"};
+  BOOST_DESCRIBE_CLASS(CounterConfig, (), (on_chip, latency, forwarding, queue), (), ())
 };
 
 struct CompletionConfig {

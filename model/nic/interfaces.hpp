@@ -239,6 +239,8 @@ class CounterIf : public virtual sc_core::sc_interface {
  public:
   /// Counts a packet whose write entered the posted channel at `at`.
   virtual void count(PlacedPacket packet, Time at) = 0;
+  /// Time from which the unit takes another packet: the next count() is not for an earlier one. Zero: it always does.
+  virtual Time room_at() const { return Time::zero(); }
 };
 
 /// A buffer that a rewind has brought back to its window's bucket, under a number that may be new.

@@ -257,7 +257,9 @@ class FakeCounter : public sc_core::sc_object, public CounterIf {
     RVMA_ASSERT(calls.empty() || calls.back().at <= at, "counted out of order");
     calls.push_back({std::move(packet), at});
   }
+  Time room_at() const override { return room; }
   std::vector<Call> calls;
+  Time room;
 };
 
 class FakeObserver : public NicObserver {
