@@ -191,6 +191,11 @@ void Attacker::mutate(DecodedFrame& frame) {
 std::vector<Frame> Attacker::make(Trick trick) {
   std::vector<Frame> frames;
   const std::uint64_t length = random_.below(4 * mtu_);
+  // An invented message id or number may have closed all the attacker's own: then it begins anew.
+  if (random_.below(30) == 0) {
+    ++generation_;
+    sequence_ = message_ = 0;
+  }
   switch (trick) {
     case Trick::random_bytes: {
       Frame bytes(random_.below(kMostNoise));
@@ -248,7 +253,7 @@ std::vector<Frame> Attacker::make(Trick trick) {
       frames.push_back(finish(frame));
       mutate(frame);
       frame.transport.sequence = sequence_++;
-      cut(frame, static_cast<std::uint32_t>(random_.below(6)));
+      cut(frame, static_cast<std::uint32_t>(random_.below(12)));
       frames.push_back(finish(frame));
       break;
     }

@@ -22,7 +22,7 @@ namespace rvma::hostile {
 using Frame = std::vector<std::uint8_t>;
 
 inline constexpr std::uint64_t kPage = 4096;
-inline constexpr std::size_t kMemoryBytes = 1U << 21U;
+inline constexpr std::size_t kMemoryBytes = 1U << 22U;
 inline const NodeId kHonest{0};
 inline const NodeId kVictim{1};
 inline const NodeId kHostile{2};
