@@ -8,6 +8,7 @@
 namespace rvma::cli {
 
 int run_command(const std::vector<std::string>& arguments);
+int compare_command(const std::vector<std::string>& arguments);
 int gen_command(const std::vector<std::string>& arguments);
 int config_command(const std::vector<std::string>& arguments);
 

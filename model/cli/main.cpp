@@ -23,6 +23,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "simulate a trace and say what limited it", run_command},
+    {"compare", "run a trace on RVMA and on the RDMA baseline, side by side", compare_command},
     {"gen", "write a trace of a known pattern", gen_command},
     {"config", "list all configuration keys, or print the resolved configuration", config_command},
 };
@@ -55,7 +56,7 @@ int dispatch(const std::vector<std::string>& arguments) {
   }
   const std::string near = rvma::nearest_name(arguments[0], names);
   std::cerr << command_line_error("unknown command " + rvma::quoted(arguments[0]),
-                                  near.empty() ? "expected run, gen or config" : "did you mean " + near + "?")
+                                  near.empty() ? "expected run, compare, gen or config" : "did you mean " + near + "?")
                    .to_string()
             << "\n";
   return kBadInput;

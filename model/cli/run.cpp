@@ -49,6 +49,7 @@ struct RunOptions {
   std::optional<Time> limit;
   std::optional<Time> wall_limit;
   TableOptions table;
+  Protocol protocol = Protocol::rvma;
   std::optional<Bytes> memory_limit;
 };
 
@@ -68,17 +69,17 @@ po::options_description describe_options() {
       "memory-limit", po::value<std::string>(),
       "stop when the program holds so much memory; results are marked partial (default: 7/8 of the machine's)")(
       "progress", "print progress to stderr (automatic on a terminal)")(
-      "protocol", po::value<std::string>()->default_value("rvma"), "rvma");
+      "protocol", po::value<std::string>()->default_value("rvma"),
+      "rvma, or rdma: the same calls by software on the RDMA baseline's NIC");
   add_table_options(options);
   return options;
 }
 
-/// The value of an option that has only one in this program; an error that lists it otherwise.
-void require_value(const po::variables_map& values, const char* name, const std::string& only, ErrorList& errors) {
-  const std::string& value = values[name].as<std::string>();
-  if (value != only) {
-    errors.add(command_line_error(std::string{"--"} + name + ": unknown value " + quoted(value), "expected " + only));
-  }
+Protocol read_protocol(const po::variables_map& values, ErrorList& errors) {
+  const auto parsed = ValueText<Protocol>::parse(values["protocol"].as<std::string>());
+  if (parsed) return *parsed;
+  errors.add(command_line_error("--protocol: " + parsed.error().what, parsed.error().expected));
+  return Protocol::rvma;
 }
 
 std::optional<Time> time_option(const po::variables_map& values, const char* name, ErrorList& errors) {
@@ -122,7 +123,10 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
       errors.add(command_line_error("--memory-limit: " + size.error().what, size.error().expected));
     }
   }
-  require_value(values, "protocol", "rvma", errors);
+  options.protocol = read_protocol(values, errors);
+  if (options.protocol == Protocol::rdma && options.table.kind != TableKind::model) {
+    errors.add(command_line_error("--table: the RDMA baseline has no translation table", "expected --protocol rvma"));
+  }
   return options;
 }
 
@@ -316,6 +320,7 @@ class Run {
         context_(config.workload.seed),
         with_bytes_(config.workload.payload.get() == PayloadMode::bytes),
         writes_(!options.out_dir.empty()),
+        registry_(options.protocol == Protocol::rdma),
         recorder_(trace, registry_, files.streams(), with_bytes_ ? buffer_reader() : RunRecorder::ReadBuffer{},
                   [this](Time when) { wake_at(when); }),
         limits_(context_.stats()),
@@ -341,7 +346,8 @@ class Run {
         if (writes_) recorder_.settle(now);
       });
     }
-    system_ = std::make_unique<System>(context_, config, trace.ranks(), nic_observers_, &recorder_, table_factory());
+    system_ = std::make_unique<System>(context_, config, trace.ranks(), nic_observers_, &recorder_, table_factory(),
+                                       options.protocol);
     std::vector<RankHome> homes;
     for (std::uint32_t r = 0; r < trace.ranks(); ++r) {
       const RankId rank{r};
@@ -551,6 +557,7 @@ int run_command(const std::vector<std::string>& arguments) {
   const std::unique_ptr<Trace> trace = Trace::open(options.trace, errors);
   if (!trace) return report_errors(errors);
   validate(config, trace->ranks(), errors);
+  if (errors.empty() && options.protocol == Protocol::rdma) validate_rdma(config, trace->ranks(), errors);
   // Of a table that cannot be, there is no shape to be built.
   if (errors.empty() && options.table.kind != TableKind::model) {
     if (const auto error = check_rtl_table(config.nic.table)) errors.add(*error);

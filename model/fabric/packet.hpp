@@ -38,6 +38,18 @@ struct GetAsk {
   std::uint32_t key = 0;     ///< of that window
 };
 
+/// What an RDMA message does at its receiver; none: it is RVMA's.
+enum class RdmaOperation : std::uint8_t { none, write, write_immediate, send, read, read_answer };
+BOOST_DESCRIBE_ENUM(RdmaOperation, none, write, write_immediate, send, read, read_answer)
+
+/// In data packets of the RDMA baseline. Its remote address stands in DataHeader::mailbox, its remote key in
+/// DataHeader::key: unlike an RVMA sender, an RDMA sender names its receiver's memory.
+struct RdmaHeader {
+  RdmaOperation operation = RdmaOperation::none;
+  std::uint32_t queue_pair = 0;  ///< at the receiver
+  std::uint32_t immediate = 0;   ///< handed to the receiver; of a read and its answer: which read
+};
+
 /// In data packets: enough to handle the packet whichever comes first.
 struct DataHeader {
   Pid destination_pid;
@@ -51,7 +63,8 @@ struct DataHeader {
   std::uint32_t packet_index = 0;    ///< k: this packet starts at byte k x mtu of the message
   std::uint16_t payload_length = 0;  ///< bytes
   bool is_get = false;               ///< a get's request: a message of length 0 that is answered instead of placed
-  GetAsk ask;                        ///< of a get's request
+  GetAsk ask;                        ///< of a get's request, and of an RDMA read
+  RdmaHeader rdma;
 };
 
 /// In acknowledgements: packets by sequence number, messages by outcome. Idempotent; repeated until the sender's

@@ -38,12 +38,29 @@ constexpr std::size_t kMessageLengthAt = kExtensionAt + 24;
 constexpr std::size_t kOffsetAt = kExtensionAt + 32;
 constexpr std::size_t kPayloadAt = kExtensionAt + kDataExtensionBytes;
 
-// Fields of the get extension, which stands where a payload would.
-constexpr std::size_t kGetLengthAt = kPayloadAt;
-constexpr std::size_t kAnswerMailboxAt = kPayloadAt + 8;
-constexpr std::size_t kAnswerKeyAt = kPayloadAt + 16;
+// Fields of the RDMA extension, behind the data extension.
+constexpr std::size_t kRdmaOperationAt = kPayloadAt;
+constexpr std::size_t kRdmaReservedAt = kPayloadAt + 1;  // 3 bytes
+constexpr std::size_t kQueuePairAt = kPayloadAt + 4;
+constexpr std::size_t kImmediateAt = kPayloadAt + 8;
+/// Of a data packet with an RDMA extension.
+constexpr std::uint8_t kRdmaType = 4;
+constexpr auto kLastRdmaOperation = static_cast<std::uint8_t>(RdmaOperation::read_answer);
+
+// Fields of the get extension, from where the payload would stand: of a get's request, and of an RDMA read.
+constexpr std::size_t kGetLengthAt = 0;
+constexpr std::size_t kAnswerMailboxAt = 8;
+constexpr std::size_t kAnswerKeyAt = 16;
 /// The type of a get's request: a data packet otherwise.
 constexpr std::uint8_t kGetType = 3;
+
+bool is_rdma(const DataHeader& data) { return data.rdma.operation != RdmaOperation::none; }
+/// It asks for bytes, and carries none.
+bool is_request(const DataHeader& data) { return data.is_get || data.rdma.operation == RdmaOperation::read; }
+/// Bytes behind the data extension.
+std::uint32_t data_bytes_of(const DataHeader& data) {
+  return (is_rdma(data) ? kRdmaExtensionBytes : 0) + (is_request(data) ? kGetExtensionBytes : data.payload_length);
+}
 
 // Fields of the acknowledgement extension.
 constexpr std::size_t kCumulativeAt = kExtensionAt;
@@ -138,8 +155,12 @@ void store_network_headers(std::uint8_t* frame, const TransportHeader& transport
   store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(frame_bytes - kUdpAt));
 }
 
-void store_transport(std::uint8_t* frame, const TransportHeader& transport, bool is_get, std::uint16_t span) {
-  const std::uint8_t type = is_get ? kGetType : static_cast<std::uint8_t>(transport.type);
+std::uint8_t type_of(const TransportHeader& transport, const DataHeader& data) {
+  if (transport.type != PacketType::data) return static_cast<std::uint8_t>(transport.type);
+  return is_rdma(data) ? kRdmaType : data.is_get ? kGetType : static_cast<std::uint8_t>(PacketType::data);
+}
+
+void store_transport(std::uint8_t* frame, const TransportHeader& transport, std::uint8_t type, std::uint16_t span) {
   frame[kVersionTypeAt] = static_cast<std::uint8_t>((kWireVersion << 4U) | type);
   frame[kFlagsAt] = 0;
   store(frame + kSpanAt, span);
@@ -158,14 +179,22 @@ void store_data(std::uint8_t* frame, const DataHeader& data, const std::uint8_t*
   store(frame + kPacketIndexAt, data.packet_index);
   store(frame + kMessageLengthAt, data.message_length);
   store(frame + kOffsetAt, data.offset);
-  if (data.is_get) {
-    store(frame + kGetLengthAt, data.ask.length);
-    store(frame + kAnswerMailboxAt, data.ask.mailbox.value());
-    store(frame + kAnswerKeyAt, data.ask.key);
+  std::uint8_t* at = frame + kPayloadAt;
+  if (is_rdma(data)) {
+    frame[kRdmaOperationAt] = static_cast<std::uint8_t>(data.rdma.operation);
+    std::fill_n(frame + kRdmaReservedAt, 3, std::uint8_t{0});
+    store(frame + kQueuePairAt, data.rdma.queue_pair);
+    store(frame + kImmediateAt, data.rdma.immediate);
+    at += kRdmaExtensionBytes;
+  }
+  if (is_request(data)) {
+    store(at + kGetLengthAt, data.ask.length);
+    store(at + kAnswerMailboxAt, data.ask.mailbox.value());
+    store(at + kAnswerKeyAt, data.ask.key);
   } else if (payload == nullptr) {
-    std::fill_n(frame + kPayloadAt, data.payload_length, std::uint8_t{0});
+    std::fill_n(at, data.payload_length, std::uint8_t{0});
   } else {
-    std::copy_n(payload, data.payload_length, frame + kPayloadAt);
+    std::copy_n(payload, data.payload_length, at);
   }
 }
 
@@ -194,16 +223,14 @@ void encode(const TransportHeader& transport, const DataHeader& data, const AckH
               "node number without an address");
   RVMA_ASSERT(is_data || (ack.selective.size() <= 0xffff && ack.outcomes.size() <= 0xffff),
               "acknowledgement with more entries than its counts can say");
-  const bool is_get = is_data && data.is_get;
-  RVMA_ASSERT(!is_get || data.payload_length == 0, "a get's request has no payload");
-  const std::size_t bytes = (is_get    ? data_wire_bytes(kGetExtensionBytes)
-                             : is_data ? data_wire_bytes(data.payload_length)
-                                       : ack_wire_bytes(ack.selective.size(), ack.outcomes.size())) -
-                            kPreambleBytes - kPacketGapBytes - kFrameCheckBytes;
+  RVMA_ASSERT(!is_data || !is_request(data) || data.payload_length == 0, "a request has no payload");
+  const std::size_t bytes =
+      (is_data ? data_wire_bytes(data_bytes_of(data)) : ack_wire_bytes(ack.selective.size(), ack.outcomes.size())) -
+      kPreambleBytes - kPacketGapBytes - kFrameCheckBytes;
   RVMA_ASSERT(bytes <= kLongestFrame, "packet is longer than an IPv4 datagram");
   frame.resize(bytes);
   store_network_headers(frame.data(), transport, bytes);
-  store_transport(frame.data(), transport, is_get,
+  store_transport(frame.data(), transport, type_of(transport, data),
                   is_data ? data.open_span : static_cast<std::uint16_t>(ack.selective.size()));
   if (is_data) {
     store_data(frame.data(), data, payload);
@@ -277,8 +304,10 @@ class Decoder {
 
   bool transport_header() {
     const std::uint8_t version_type = bytes_[kVersionTypeAt];
-    frame_.data.is_get = (version_type & 0x0fU) == kGetType;
-    const auto type = frame_.data.is_get ? PacketType::data : static_cast<PacketType>(version_type & 0x0fU);
+    const std::uint8_t code = version_type & 0x0fU;
+    frame_.data.is_get = code == kGetType;
+    has_rdma_ = code == kRdmaType;
+    const auto type = frame_.data.is_get || has_rdma_ ? PacketType::data : static_cast<PacketType>(code);
     if (!check(version_type >> 4U == kWireVersion, WireField::version, kVersionTypeAt) ||
         !check(type == PacketType::data || type == PacketType::acknowledgement, WireField::type, kVersionTypeAt) ||
         !check(bytes_[kFlagsAt] == 0, WireField::flags, kFlagsAt)) {
@@ -308,16 +337,35 @@ class Decoder {
     // The IPv4 total length is 16 bits wide and was compared with count_: the difference fits.
     data.payload_length = static_cast<std::uint16_t>(count_ - kPayloadAt - kCrcBytes);
     frame_.payload = bytes_ + kPayloadAt;
-    return !data.is_get || get_extension();
+    if (has_rdma_) return rdma_extension();
+    return !data.is_get || get_extension(kPayloadAt);
   }
 
-  bool get_extension() {
+  bool rdma_extension() {
     DataHeader& data = frame_.data;
-    if (!check(data.payload_length == kGetExtensionBytes, WireField::get_length, kPayloadAt)) return false;
+    if (!check(data.payload_length >= kRdmaExtensionBytes, WireField::truncated, count_)) return false;
+    const std::uint8_t operation = bytes_[kRdmaOperationAt];
+    if (!check(operation > 0 && operation <= kLastRdmaOperation, WireField::rdma_operation, kRdmaOperationAt)) {
+      return false;
+    }
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (!check(bytes_[kRdmaReservedAt + i] == 0, WireField::reserved, kRdmaReservedAt + i)) return false;
+    }
+    data.rdma.operation = static_cast<RdmaOperation>(operation);
+    data.rdma.queue_pair = at<std::uint32_t>(kQueuePairAt);
+    data.rdma.immediate = at<std::uint32_t>(kImmediateAt);
+    data.payload_length = static_cast<std::uint16_t>(data.payload_length - kRdmaExtensionBytes);
+    frame_.payload = bytes_ + kPayloadAt + kRdmaExtensionBytes;
+    return !is_request(data) || get_extension(kPayloadAt + kRdmaExtensionBytes);
+  }
+
+  bool get_extension(std::size_t from) {
+    DataHeader& data = frame_.data;
+    if (!check(data.payload_length == kGetExtensionBytes, WireField::get_length, from)) return false;
     data.payload_length = 0;
-    data.ask.length = at<std::uint64_t>(kGetLengthAt);
-    data.ask.mailbox = Mailbox{at<std::uint64_t>(kAnswerMailboxAt)};
-    data.ask.key = at<std::uint32_t>(kAnswerKeyAt);
+    data.ask.length = at<std::uint64_t>(from + kGetLengthAt);
+    data.ask.mailbox = Mailbox{at<std::uint64_t>(from + kAnswerMailboxAt)};
+    data.ask.key = at<std::uint32_t>(from + kAnswerKeyAt);
     return true;
   }
 
@@ -351,6 +399,7 @@ class Decoder {
 
   const std::uint8_t* bytes_;
   std::size_t count_;
+  bool has_rdma_ = false;
   DecodedFrame frame_;
   WireError error_{WireField::truncated, 0};
 };
@@ -358,9 +407,8 @@ class Decoder {
 }  // namespace
 
 std::uint32_t wire_bytes_of(const Packet& packet) {
-  if (packet.transport.type == PacketType::data && packet.data.is_get) return data_wire_bytes(kGetExtensionBytes);
   return packet.transport.type == PacketType::data
-             ? data_wire_bytes(packet.data.payload_length)
+             ? data_wire_bytes(data_bytes_of(packet.data))
              : ack_wire_bytes(packet.ack.selective.size(), packet.ack.outcomes.size());
 }
 

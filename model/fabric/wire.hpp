@@ -4,6 +4,7 @@
 ///
 ///     Ethernet 14 | IPv4 20 | UDP 8 | transport header 20 | data extension 40 | payload | CRC 4 | (FCS 4)
 ///                                                         + get extension 20 (requests of gets, no payload)
+///                                                         + RDMA extension 12 | payload, or get extension of a read
 ///                                                         | ack extension 12 + 8 w + ceil(n / 2) | CRC 4 | (FCS 4)
 ///
 /// All fields are big endian (network order).
@@ -29,8 +30,9 @@ inline constexpr std::uint32_t kIpv4HeaderBytes = 20;
 inline constexpr std::uint32_t kUdpHeaderBytes = 8;
 inline constexpr std::uint32_t kTransportHeaderBytes = 20;
 inline constexpr std::uint32_t kDataExtensionBytes = 40;
-inline constexpr std::uint32_t kGetExtensionBytes = 20;  ///< behind the data extension
-inline constexpr std::uint32_t kAckExtensionBytes = 12;  ///< without bitmap words and outcomes
+inline constexpr std::uint32_t kGetExtensionBytes = 20;   ///< behind the data extension
+inline constexpr std::uint32_t kRdmaExtensionBytes = 12;  ///< behind the data extension
+inline constexpr std::uint32_t kAckExtensionBytes = 12;   ///< without bitmap words and outcomes
 inline constexpr std::uint32_t kCrcBytes = 4;
 
 /// Bytes on the link around the RVMA packet proper, every type of packet.
@@ -78,14 +80,15 @@ enum class WireField : std::uint8_t {
   flags,             ///< a reserved flag is set
   sequence,          ///< not 0 in an acknowledgement
   ack_length,        ///< bitmap and outcome counts disagree with the UDP length
-  get_length,        ///< a get's request with a payload, or cut short
+  get_length,        ///< a get's request, or an RDMA read, with a payload, or cut short
+  rdma_operation,    ///< no RDMA operation
   reserved,          ///< a reserved field or padding is not 0
   outcome,           ///< no code of an outcome that travels
   crc
 };
 BOOST_DESCRIBE_ENUM(WireField, truncated, ethernet_type, ipv4_header, ipv4_length, ipv4_protocol, ipv4_checksum,
                     ipv4_address, ethernet_address, udp_port, udp_length, udp_checksum, version, type, flags, sequence,
-                    ack_length, get_length, reserved, outcome, crc)
+                    ack_length, get_length, rdma_operation, reserved, outcome, crc)
 
 struct WireError {
   WireField field;

@@ -73,7 +73,9 @@ void Core::spend_issue() {
 
 void Core::compute(Time time) {
   stats_.compute_ns += time;
+  computing_until_ = now() + time;
   pause(time);
+  computing_until_ = Time::zero();
 }
 
 // ------------------------------------------------------------------------------------------------ memory and the NIC
@@ -128,6 +130,14 @@ void Core::on_word_written() {
     resume_after(mwait_wakeup_);
     return;
   }
+  if (completes_in_software_) {
+    // It is the poll itself that wrote the word.
+    stats_.polls +=
+        static_cast<std::uint64_t>((woken_at_ - sleep_from_).ps() / std::max<std::int64_t>(1, poll_interval_.ps()));
+    sleep_from_ = woken_at_;
+    resume_after(Time::zero());
+    return;
+  }
   const std::int64_t interval = poll_interval_.ps();
   const std::int64_t since = (woken_at_ - sleep_from_).ps();
   const std::int64_t polls = std::max<std::int64_t>(1, (since + interval - 1) / interval);
@@ -151,6 +161,7 @@ void Core::wait_change(PhysicalAddress address, std::uint64_t old) {
 }
 
 Time Core::wait_nonzero(PhysicalAddress word, WaitHow how, const std::function<void()>& arm) {
+  if (completes_in_software_) how = WaitHow::poll;
   switch (how) {
     case WaitHow::mwait:
       wait_change(word, 0);

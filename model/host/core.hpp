@@ -58,6 +58,11 @@ class Core : public Component {
   /// Core time of one call.
   void spend_issue();
   void compute(Time time);
+  /// End of the present compute(); zero outside of it.
+  Time computing_until() const { return computing_until_; }
+  /// What the program waits for is written by software on this core, not by the NIC: every wait polls, and knows at
+  /// once.
+  void complete_in_software() { completes_in_software_ = true; }
   /// Posted write to the NIC at bus address `address` of the device; takes none of the core's time.
   void mmio_write(std::uint64_t address, const void* bytes, std::uint32_t length);
   std::uint64_t load64(PhysicalAddress address);
@@ -105,6 +110,8 @@ class Core : public Component {
   CoreStats stats_;
   bool finished_ = false;
   bool waiting_ = false;
+  bool completes_in_software_ = false;
+  Time computing_until_;
 
   sc_core::sc_process_handle thread_;
   std::optional<std::uint64_t> watched_;  ///< handle of the monitor that the thread sleeps on

@@ -4,27 +4,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "nic/tell_bound.hpp"
 
 namespace rvma {
-
-namespace {
-
-constexpr std::uint32_t kEntryBytes = 8;
-constexpr std::uint32_t kLineBytes = PageCache::kLinePages * kEntryBytes;
-
-unsigned log2_of(std::uint64_t power_of_two) {
-  unsigned shift = 0;
-  while ((std::uint64_t{1} << shift) < power_of_two) ++shift;
-  return shift;
-}
-
-std::uint64_t load_little_endian(const std::uint8_t* bytes) {
-  std::uint64_t value = 0;
-  for (unsigned i = 0; i < kEntryBytes; ++i) value |= std::uint64_t{bytes[i]} << (8 * i);
-  return value;
-}
-
-}  // namespace
 
 AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config,
                                      Bytes page, NodeId node, WindowStore& windows, const ObserverList& observers)
@@ -38,18 +20,21 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
       node_(node),
       windows_(windows),
       observers_(observers),
-      page_shift_(log2_of(page.count())),
       latency_(config.receive.conversion_latency),
-      cache_(config.page_cache.on_chip,
-             make_replacement(config.page_cache.policy, Random(this->context().seed(), path() + ".page_cache"))),
-      line_buffers_(kLineBytes),
-      fetches_(config.receive.page_misses),
+      record_buffers_(kRecordBytes),
+      translator_(
+          *this, page.count(), config.receive.page_misses,
+          PageCache(config.page_cache.on_chip,
+                    make_replacement(config.page_cache.policy, Random(this->context().seed(), path() + ".page_cache"))),
+          {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.translation_wait_ns, stats_.waiting},
+          [this](PlacedPacket placed, const SegmentList& to, Cycles cycle) { hand_on(std::move(placed), to, cycle); },
+          [this] { arm(); }),
       decision_(*this, "decision", [this] { run(); }) {
-  for (Index i = config.receive.page_misses; i > 0; --i) free_fetches_.push_back(i - 1);
   this->context().stats().add(path(), stats_);
 }
 
 void AddressConversion::start_of_simulation() {
+  translator_.use(*dma.operator->());
   dma->on_write_room([this] {
     if (needs_room_) run();
   });
@@ -92,9 +77,9 @@ void AddressConversion::run() {
     arm();
     return;
   }
-  // 2. It waits while an earlier packet needs a fetch that is not free; dma_read_done() goes on.
+  // 2. It waits while an earlier packet needs a fetch that is not free; the translator goes on.
   const Time due_time = clock().time_of(due);
-  if (!blocked_.empty()) {
+  if (translator_.blocked()) {
     stall(Stall::misses, due_time);
     return;
   }
@@ -237,31 +222,14 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
     drop(*packet, message, at);
     return;
   }
-  // A managed message that does not fit retires the buffer before it binds to the next one, or is refused.
-  const auto tell_retired = [&] {
-    observers_.tell([&](NicObserver& observer) {
-      observer.epoch_retired(node_, bound.slot, bound.retired_buffer, bound.retired_epoch, false, at);
-    });
-  };
-  const bool is_misfit =
-      bound.retired && (bound.outcome != Outcome::pending || bound.retired_buffer != bound.place.buffer);
-  if (is_misfit) tell_retired();
   if (bound.outcome != Outcome::pending) {
-    refuse(message, bound.outcome, at);
+    ++refusals(bound.outcome);
+    delivery->refuse(message, bound.outcome, at);
   } else {
     ++stats_.bindings;
     if (bound.place.has_binding) delivery->bind(message, bound.place.binding);
-    observers_.tell([&](NicObserver& observer) {
-      observer.message_bound(node_, message, bound.slot, bound.place.buffer, bound.epoch, bound.message_offset,
-                             packet->data.message_length, at);
-    });
   }
-  if (bound.retired && !is_misfit) tell_retired();
-  if (bound.retired_next) {
-    observers_.tell([&](NicObserver& observer) {
-      observer.epoch_retired(node_, bound.slot, bound.place.buffer, bound.epoch, false, at);
-    });
-  }
+  tell_bound(observers_, node_, message, packet->data.message_length, bound, at);
   if (bound.outcome != Outcome::pending) {
     drop(*packet, message, at);
     return;
@@ -293,15 +261,14 @@ void AddressConversion::read(PacketPtr packet, const MessageRef& message, const 
 void AddressConversion::place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound,
                                      Cycles cycle) {
   const DataHeader& header = packet.data;
-  Translation record;
-  PlacedPacket& placed = record.placed;
+  PlacedPacket placed;
   placed.message = message;
   placed.buffer = bound.place.buffer;
   placed.binding = bound.place.binding;
   placed.has_binding = true;
   placed.is_record = true;
   placed.payload_length = kRecordBytes;
-  placed.payload = line_buffers_.acquire();
+  placed.payload = record_buffers_.acquire();
   placed.left = packet.left;
   placed.buffer_offset = bound.message_offset - kRecordBytes;
   const std::uint64_t rank = std::uint64_t{message.source.value()} * ranks_per_node_ + header.source_pid.value();
@@ -309,7 +276,7 @@ void AddressConversion::place_record(const Packet& packet, const MessageRef& mes
   for (std::uint32_t i = 0; i < kRecordBytes; ++i) {
     placed.payload->data()[i] = static_cast<std::uint8_t>(words[i / 8] >> (8 * (i % 8)));
   }
-  convert(std::move(record), cycle);
+  convert(std::move(placed), cycle);
 }
 
 void AddressConversion::cut_off(const MessageRef& message, std::uint32_t binding, Time at) {
@@ -372,8 +339,7 @@ void AddressConversion::place(PacketPtr packet, const MessageRef& message, const
   const std::uint32_t bytes = packet->data.payload_length;
   RVMA_ASSERT(place.offset <= buffer.size && bytes <= buffer.size - place.offset, "packet placed outside its buffer");
 
-  Translation translation;
-  PlacedPacket& placed = translation.placed;
+  PlacedPacket placed;
   placed.message = message;
   placed.sequence = packet->transport.sequence;
   placed.buffer = place.buffer;
@@ -384,163 +350,21 @@ void AddressConversion::place(PacketPtr packet, const MessageRef& message, const
   placed.left = packet->left;
   placed.buffer_offset = place.offset;
   placed.wire_bytes = packet->wire_bytes;
-  convert(std::move(translation), cycle);
+  convert(std::move(placed), cycle);
 }
 
-void AddressConversion::convert(Translation translation, Cycles cycle) {
-  const BufferDescriptor& buffer = windows_.buffer(translation.placed.buffer);
-  const std::uint64_t offset = translation.placed.buffer_offset;
-  const std::uint32_t bytes = translation.placed.payload_length;
-  const std::uint64_t page_bytes = std::uint64_t{1} << page_shift_;
-  const std::uint64_t head_offset = buffer.head.value() & (page_bytes - 1);
-  if (buffer.single_page) {
-    // 5. The descriptor holds the translation itself.
-    if (bytes > 0) {
-      translation.to.add(PhysicalAddress{buffer.page_list.value() + head_offset + offset}, bytes);
-    }
-    hand_on(std::move(translation), cycle);
-    return;
-  }
-  // 5. Page by page; the head's place in its page shifts every border.
-  translation.posting = buffer.posting;
-  translation.page_list = buffer.page_list;
-  translation.pages = (head_offset + buffer.size + page_bytes - 1) >> page_shift_;
-  translation.position = head_offset + offset;
-  translation.remaining = bytes;
-  PageCache::Key missing;
-  if (translate(translation, missing)) {
-    hand_on(std::move(translation), cycle);
-    return;
-  }
-  translation.waits_since = now();
-  Index waiting = 0;
-  if (free_waiting_.empty()) {
-    waiting = static_cast<Index>(waiting_.size());
-    waiting_.push_back(std::move(translation));
-  } else {
-    waiting = free_waiting_.back();
-    free_waiting_.pop_back();
-    waiting_[waiting] = std::move(translation);
-  }
-  stats_.waiting.observe(waiting_.size() - free_waiting_.size());
-  wait_for(waiting, missing);
+void AddressConversion::convert(PlacedPacket placed, Cycles cycle) {
+  const BufferDescriptor& buffer = windows_.buffer(placed.buffer);
+  translator_.translate(std::move(placed),
+                        {buffer.head, buffer.size, buffer.page_list, buffer.single_page, buffer.posting}, cycle);
 }
 
-bool AddressConversion::translate(Translation& translation, PageCache::Key& missing) {
-  const std::uint64_t page_bytes = std::uint64_t{1} << page_shift_;
-  while (translation.remaining > 0) {
-    const std::uint64_t page = translation.position >> page_shift_;
-    const PageCache::Key key{translation.posting, page / PageCache::kLinePages};
-    const PageCache::Line* line = cache_.find(key);
-    if (line == nullptr) {
-      if (!translation.missed) ++stats_.page_misses;
-      translation.missed = true;
-      missing = key;
-      return false;
-    }
-    if (!translation.missed) ++stats_.page_hits;
-    translation.missed = false;
-    const std::uint64_t in_page = translation.position & (page_bytes - 1);
-    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(translation.remaining, page_bytes - in_page));
-    translation.to.add(PhysicalAddress{(*line)[page % PageCache::kLinePages].value() + in_page}, bytes);
-    translation.position += bytes;
-    translation.remaining -= bytes;
-  }
-  return true;
-}
-
-void AddressConversion::hand_on(Translation translation, Cycles cycle) {
-  // 6. Packets leave the pipeline in the order of this call, at most one a cycle.
+void AddressConversion::hand_on(PlacedPacket placed, const SegmentList& to, Cycles cycle) {
+  // 5. Packets leave the pipeline in the order of this call, at most one a cycle.
   const Cycles out = std::max(cycle + latency_, last_out_ + Cycles{1});
   last_out_ = out;
-  translation.placed.left[static_cast<std::size_t>(Stage::address_conversion)] = clock().time_of(out);
-  writer->place(std::move(translation.placed), translation.to, out);
-}
-
-AddressConversion::Index AddressConversion::find_fetch(const PageCache::Key& key) const {
-  for (Index i = 0; i < fetches_.size(); ++i) {
-    if (fetches_[i].busy && fetches_[i].key == key) return i;
-  }
-  return kNone;
-}
-
-void AddressConversion::wait_for(Index waiting, const PageCache::Key& missing) {
-  const Index shared = find_fetch(missing);
-  if (shared != kNone) {
-    Fetch& under_way = fetches_[shared];
-    waiting_[waiting].next = kNone;
-    waiting_[under_way.last_waiting].next = waiting;
-    under_way.last_waiting = waiting;
-  } else if (free_fetches_.empty()) {
-    blocked_.push(waiting);
-  } else {
-    fetch(waiting, missing);
-  }
-}
-
-void AddressConversion::fetch(Index waiting, const PageCache::Key& missing) {
-  const Index index = free_fetches_.back();
-  free_fetches_.pop_back();
-  Fetch& started = fetches_[index];
-  started.busy = true;
-  started.key = missing;
-  started.bytes = line_buffers_.acquire();
-  started.first_waiting = waiting;
-  started.last_waiting = waiting;
-  Translation& translation = waiting_[waiting];
-  translation.next = kNone;
-  ++stats_.line_fetches;
-
-  // The list ends with the buffer's last page: nothing is read behind it.
-  const std::uint64_t first_page = missing.line * PageCache::kLinePages;
-  const std::uint64_t entries = std::min<std::uint64_t>(PageCache::kLinePages, translation.pages - first_page);
-  DmaRead read;
-  read.from.add(PhysicalAddress{translation.page_list.value() + first_page * kEntryBytes},
-                static_cast<std::uint32_t>(entries * kEntryBytes));
-  read.into = started.bytes;
-  read.tag = index;
-  dma->read(std::move(read), *this, now());
-}
-
-void AddressConversion::dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) {
-  RVMA_ASSERT(false, "address conversion writes nothing");
-}
-
-void AddressConversion::dma_read_done(std::uint64_t tag) {
-  // 1. The line goes into the cache, its fetch is free.
-  Fetch& done = fetches_[tag];
-  PageCache::Line line;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    line[i] = PhysicalAddress{load_little_endian(done.bytes->data() + i * kEntryBytes)};
-  }
-  cache_.insert(done.key, line);
-  done.bytes.reset();
-  done.busy = false;
-  free_fetches_.push_back(static_cast<Index>(tag));
-
-  // 2. Who waited for it goes on, in the order in which they came.
-  const Cycles cycle = current_cycle();
-  for (Index waiting = done.first_waiting; waiting != kNone;) {
-    const Index next = waiting_[waiting].next;
-    go_on(waiting, cycle);
-    waiting = next;
-  }
-  // 3. Then who waited for a free fetch, as far as there are any.
-  while (!free_fetches_.empty() && !blocked_.empty()) go_on(blocked_.pop(), cycle);
-  // 4. And decisions.
-  arm();
-}
-
-void AddressConversion::go_on(Index waiting, Cycles cycle) {
-  PageCache::Key missing;
-  if (!translate(waiting_[waiting], missing)) {
-    wait_for(waiting, missing);
-    return;
-  }
-  stats_.translation_wait_ns += now() - waiting_[waiting].waits_since;
-  Translation translation = std::move(waiting_[waiting]);
-  free_waiting_.push_back(waiting);
-  hand_on(std::move(translation), cycle);
+  placed.left[static_cast<std::size_t>(Stage::address_conversion)] = clock().time_of(out);
+  writer->place(std::move(placed), to, out);
 }
 
 }  // namespace rvma

@@ -15,7 +15,7 @@
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/observer.hpp"
-#include "nic/page_cache.hpp"
+#include "nic/page_translator.hpp"
 #include "nic/window_store.hpp"
 
 namespace rvma {
@@ -57,7 +57,7 @@ struct AddressConversionStats {
 /// Packets are decided in arrival order. One that misses in the page cache waits for its line, and later ones overtake
 /// it; its line is fetched once however many packets need it. Once a packet needs a fetch and nic.receive.page_misses
 /// are outstanding, decisions wait. They also wait while the DMA write queue has no room.
-class AddressConversion : public Component, public AddressConversionIf, public CutOffIf, public DmaClient {
+class AddressConversion : public Component, public AddressConversionIf, public CutOffIf {
  public:
   sc_core::sc_port<TableLookupIf> lookup;
   sc_core::sc_port<DeliveryIf> delivery;
@@ -81,16 +81,9 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   void convert(PacketPtr packet, Cycles ready) override;
   void cut_off(const MessageRef& message, std::uint32_t binding, Time at) override;
 
-  void dma_written(std::uint64_t tag, Time entered, Time visible) override;
-  /// A line of a page list has arrived.
-  void dma_read_done(std::uint64_t tag) override;
-
   const AddressConversionStats& stats() const { return stats_; }
 
  private:
-  using Index = std::uint32_t;
-  static constexpr Index kNone = ~Index{0};
-
   struct Arrival {
     PacketPtr packet;
     Cycles ready;
@@ -101,27 +94,6 @@ class AddressConversion : public Component, public AddressConversionIf, public C
     WindowLookup window;
     bool is_pinned = false;
     Cycles ready;
-  };
-  /// A bound packet on its way through page translation.
-  struct Translation {
-    PlacedPacket placed;
-    SegmentList to;               ///< translated so far
-    std::uint64_t posting = 0;    ///< of the buffer
-    PhysicalAddress page_list;    ///< of the buffer
-    std::uint64_t pages = 0;      ///< that the buffer touches
-    std::uint64_t position = 0;   ///< of the next byte to translate, from the start of the buffer's first page
-    std::uint32_t remaining = 0;  ///< bytes to translate
-    bool missed = false;          ///< the next translation has been counted as a miss
-    Time waits_since;
-    Index next = kNone;  ///< waits for the same line
-  };
-  /// A line on its way.
-  struct Fetch {
-    bool busy = false;
-    PageCache::Key key;
-    PayloadRef bytes;
-    Index first_waiting = kNone;
-    Index last_waiting = kNone;
   };
   enum class Stall : std::uint8_t { none, writes, misses };
 
@@ -148,21 +120,13 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   void return_credit(const Packet& packet, Time at);
   Counter& refusals(Outcome reason);
 
-  /// Goes on as far as the page cache allows; true: all of the packet is translated, else `missing` is what it lacks.
-  bool translate(Translation& translation, PageCache::Key& missing);
-  /// Finds memory for the translation's bytes and hands it on, at once or when the page list has been fetched.
-  void convert(Translation translation, Cycles cycle);
-  void hand_on(Translation translation, Cycles cycle);
-  /// Lets a waiting packet wait for `missing`: with others, with a fetch of its own, or for a free fetch.
-  void wait_for(Index waiting, const PageCache::Key& missing);
-  void fetch(Index waiting, const PageCache::Key& missing);
-  void go_on(Index waiting, Cycles cycle);
-  Index find_fetch(const PageCache::Key& key) const;
+  /// Finds memory for the packet's bytes and hands it on, at once or when the page list has been fetched.
+  void convert(PlacedPacket placed, Cycles cycle);
+  void hand_on(PlacedPacket placed, const SegmentList& to, Cycles cycle);
 
   NodeId node_;
   WindowStore& windows_;
   const ObserverList& observers_;
-  unsigned page_shift_;
   Cycles latency_;
   std::uint32_t ranks_per_node_ = 1;
 
@@ -177,15 +141,9 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   Stall stall_ = Stall::none;
   Time stalled_since_;
 
-  PageCache cache_;
-  PayloadPool line_buffers_;  ///< lines of page lists, and records
-  std::vector<Fetch> fetches_;
-  std::vector<Index> free_fetches_;
-  std::vector<Translation> waiting_;
-  std::vector<Index> free_waiting_;
-  FifoRing<Index> blocked_;  ///< waiting packets for which no fetch was free; decisions wait for them
-
+  PayloadPool record_buffers_;
   AddressConversionStats stats_;
+  PageTranslator translator_;
   Wakeup decision_;
 };
 

@@ -49,6 +49,7 @@ CommandUnit::CommandUnit(const sc_core::sc_module_name& name, SimContext& contex
       window_calls("window_calls"),
       transmit("transmit"),
       gets("gets"),
+      work_requests("work_requests"),
       config_(config.command),
       fence_delay_(config.completion.latency.get() + kFenceMargin),
       payloads_(payloads),
@@ -68,6 +69,7 @@ void CommandUnit::end_of_elaboration() {
   };
   transmit->on_room(room);
   if (gets.size() > 0) gets->on_room(room);
+  if (work_requests.size() > 0) work_requests->on_room(room);
 }
 
 void CommandUnit::set_ring(Pid pid, PhysicalAddress base, std::uint32_t entries, PhysicalAddress consumed_word) {
@@ -218,19 +220,32 @@ void CommandUnit::run() {
   if (!turn_.empty()) wake_.at(clock().time_of(next_ready));
 }
 
-/// A put or get; false: no room.
-bool CommandUnit::hand_over(Process& owner, const Descriptor& descriptor, Time doorbell, Cycles cycle) {
-  const bool is_put = descriptor.opcode == Opcode::put;
+TransmitIf* CommandUnit::taker_of(Opcode opcode) {
+  if (opcode == Opcode::put) return transmit.operator->();
+  if (opcode == Opcode::get) return gets.operator->();
+  return is_work_request(opcode) ? work_requests.operator->() : nullptr;
+}
+
+bool CommandUnit::is_known(Opcode opcode) {
+  if (work_requests.size() > 0) return is_rdma(opcode);
+  return !is_rdma(opcode) && (opcode != Opcode::get || gets.size() > 0);
+}
+
+/// What transmits; false: no room.
+bool CommandUnit::hand_over(Process& owner, TransmitIf& taker, const Descriptor& descriptor, Time doorbell,
+                            Cycles cycle) {
   PutRequest request;
   request.descriptor = descriptor;
   request.pid = owner.pid;
   request.doorbell = doorbell;
-  if (!(is_put ? transmit->submit(request, cycle) : gets->submit(request, cycle))) {
+  if (!taker.submit(request, cycle)) {
     ++stats_.put_waits;
     owner.waits_for_room = true;
     return false;
   }
-  ++(is_put ? stats_.puts : stats_.gets);
+  ++(descriptor.opcode == Opcode::put   ? stats_.puts
+     : descriptor.opcode == Opcode::get ? stats_.gets
+                                        : stats_.work_requests);
   return true;
 }
 
@@ -238,20 +253,21 @@ bool CommandUnit::execute(Process& owner, Cycles cycle) {
   const Command& command = owner.commands.front();
   const Time at = clock().time_of(cycle);
   const std::optional<Descriptor> descriptor = decode_descriptor(command.bytes);
-  const bool is_put = descriptor && descriptor->opcode == Opcode::put;
+  const bool is_good = descriptor && is_known(descriptor->opcode);
   // Puts that are due are handed on together, with their cycles; whatever decides about windows runs at its own cycle.
+  const bool is_put = is_good && descriptor->opcode == Opcode::put;
   if (!is_put && at > now() && cycle > current_cycle()) return false;
-  const bool is_get = descriptor && descriptor->opcode == Opcode::get && gets.size() > 0;
-  if ((is_put || is_get) && !hand_over(owner, *descriptor, command.doorbell, cycle)) return false;
+  TransmitIf* const taker = is_good ? taker_of(descriptor->opcode) : nullptr;
+  if (taker != nullptr && !hand_over(owner, *taker, *descriptor, command.doorbell, cycle)) return false;
   // The command leaves its queue before anything can call back.
   const Command taken = owner.commands.pop();
   next_cycle_ = cycle + Cycles{1};
   stats_.execute.occupy(clock().time_of(next_cycle_) - at, 1);
-  if (!descriptor || (descriptor->opcode == Opcode::get && !is_get)) {
+  if (!is_good) {
     malformed(taken.bytes, at);
   } else if (descriptor->opcode == Opcode::arm_interrupt) {
     arm_interrupt(owner, *descriptor, at);
-  } else if (!is_put && !is_get) {
+  } else if (taker == nullptr) {
     call(owner, *descriptor, cycle);
   }
   consumed(owner, at);
@@ -331,8 +347,8 @@ void CommandUnit::malformed(const DescriptorBytes& bytes, Time at) {
   ++stats_.malformed;
   const auto opcode = static_cast<Opcode>(bytes[0]);
   const bool known = bytes[0] >= static_cast<std::uint8_t>(Opcode::init_window) &&
-                     bytes[0] <= static_cast<std::uint8_t>(Opcode::arm_interrupt);
-  if (!known || opcode == Opcode::put || opcode == Opcode::get) return;
+                     bytes[0] <= static_cast<std::uint8_t>(Opcode::rdma_deregister);
+  if (!known || opcode == Opcode::put || opcode == Opcode::get || is_work_request(opcode)) return;
   const PhysicalAddress response{load64(bytes.data() + kDescriptorBytes - 8)};
   if (response.value() % kWordBytes == 0) answer(response, {Status::bad_argument, 0}, at);
 }

@@ -25,6 +25,7 @@ struct CommandStats {
   Counter fetched_descriptors{"descriptors", "descriptors fetched from rings"};
   Counter fetches{"reads", "DMA reads that fetched them"};
   Counter puts{"puts", "puts handed to transmit"};
+  Counter work_requests{"requests", "RDMA work requests handed to transmit"};
   Counter gets{"gets", "gets handed to the get unit"};
   Counter calls{"calls", "window calls executed"};
   Counter arms{"calls", "interrupts armed"};
@@ -35,8 +36,8 @@ struct CommandStats {
   Peak queue{"descriptors", "descriptors waiting in one process's queue"};
   Utilisation execute{WorkKind::operations, "descriptors executed, one a cycle"};
   BOOST_DESCRIBE_CLASS(CommandStats, (),
-                       (doorbells, inline_descriptors, fetched_descriptors, fetches, puts, gets, calls, arms,
-                        interrupts, malformed, bad_writes, put_waits, queue, execute),
+                       (doorbells, inline_descriptors, fetched_descriptors, fetches, puts, work_requests, gets, calls,
+                        arms, interrupts, malformed, bad_writes, put_waits, queue, execute),
                        (), ())
 };
 
@@ -47,6 +48,8 @@ class CommandUnit : public Component, public DmaClient {
   sc_core::sc_port<TransmitIf> transmit;
   /// Unbound: gets are malformed.
   sc_core::sc_port<TransmitIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> gets;
+  /// Takes RDMA work requests. Bound: RVMA's commands are malformed; unbound: RDMA's are.
+  sc_core::sc_port<TransmitIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> work_requests;
 
   CommandUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, PayloadPool& payloads,
               InterruptArm& arm);
@@ -109,7 +112,10 @@ class CommandUnit : public Component, public DmaClient {
   void queue_command(Process& process, const std::uint8_t* bytes, Time doorbell, Time at);
 
   void run();
-  bool hand_over(Process& process, const Descriptor& descriptor, Time doorbell, Cycles cycle);
+  /// Null: it is not handed over, but executed here or by the window calls.
+  TransmitIf* taker_of(Opcode opcode);
+  bool is_known(Opcode opcode);
+  bool hand_over(Process& process, TransmitIf& taker, const Descriptor& descriptor, Time doorbell, Cycles cycle);
   /// Executes the process's first command at `cycle`; false: it stays.
   bool execute(Process& process, Cycles cycle);
   void call(Process& process, const Descriptor& descriptor, Cycles cycle);

@@ -39,11 +39,13 @@ Integer load(const DescriptorBytes& bytes, std::size_t at) {
 
 bool is_opcode(std::uint8_t code) {
   return code >= static_cast<std::uint8_t>(Opcode::init_window) &&
-         code <= static_cast<std::uint8_t>(Opcode::arm_interrupt);
+         code <= static_cast<std::uint8_t>(Opcode::rdma_deregister);
 }
 
-/// Puts and gets name a destination where other calls name the word for their answer.
-bool has_destination(Opcode opcode) { return opcode == Opcode::put || opcode == Opcode::get; }
+/// Puts, gets and work requests name a destination where other calls name the word for their answer.
+bool has_destination(Opcode opcode) {
+  return opcode == Opcode::put || opcode == Opcode::get || is_work_request(opcode);
+}
 
 }  // namespace
 

@@ -28,7 +28,19 @@ enum class Opcode : std::uint8_t {
   rewind,
   close_window,
   arm_interrupt,
+  // Of the RDMA baseline's NIC (rdma/rdma_nic.hpp).
+  rdma_write,
+  rdma_write_immediate,
+  rdma_send,
+  rdma_read,
+  rdma_post_receive,
+  rdma_create_queue_pair,
+  rdma_register,
+  rdma_deregister,
 };
+/// What an RDMA queue pair sends: handed to transmit as a put is.
+constexpr bool is_work_request(Opcode opcode) { return opcode >= Opcode::rdma_write && opcode <= Opcode::rdma_read; }
+constexpr bool is_rdma(Opcode opcode) { return opcode >= Opcode::rdma_write; }
 
 /// Flags of init_window.
 enum WindowFlag : std::uint8_t {
@@ -64,6 +76,11 @@ struct Descriptor {
   NodeId destination_node;
   Pid destination_pid;
 };
+// RDMA work requests: `mailbox` the remote address, `key` the remote key, `offset` (queue pair << 32 | immediate),
+// `completion` a number of the software's choice, a multiple of 16, that its completion entry names (0: no entry is
+// wanted); a read has the key of the local region in `page_list`. post_receive: `local`, `length`, `page_list` the
+// buffer, `completion` as before. create_queue_pair: `key` its number, `mailbox` (peer's node << 32 | its number
+// there). register: `key` the region's key, `local`, `length`, `page_list` its memory; deregister: `key`.
 
 /// Layout (byte offsets): 0 opcode, 1 flags (window flags; bit 7: single_page), 2 threshold type, 3 placement, 4 key,
 /// 8 mailbox, 16 threshold or offset, 24 length, 32 local, 40 page_list, 48 completion, 56 response or (put, get)

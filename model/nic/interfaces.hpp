@@ -99,6 +99,9 @@ class AddressConversionIf : public virtual sc_core::sc_interface {
 
 // ------------------------------------------------------------------------------------- delivery contexts (receive)
 
+/// Incarnation of messages that software numbers itself, on a NIC that knows none (RDMA): no NIC has it.
+inline constexpr std::uint32_t kNoIncarnation = ~std::uint32_t{0};
+
 /// Names one message at its receiver.
 struct MessageRef {
   NodeId source;
@@ -280,8 +283,8 @@ class WindowCallsIf : public virtual sc_core::sc_interface {
   virtual void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) = 0;
 };
 
-/// What transmit sends: a put of the host, or one half of a get (get_unit.hpp).
-enum class Purpose : std::uint8_t { put, get_request, get_answer };
+/// What transmit sends: a put of the host, one half of a get (get_unit.hpp), or a message of the RDMA baseline.
+enum class Purpose : std::uint8_t { put, get_request, get_answer, rdma };
 
 /// From the command unit, or from the get unit, to transmit.
 struct PutRequest {
@@ -293,6 +296,7 @@ struct PutRequest {
   GetAsk ask;
   std::uint32_t job = 0;
   std::uint32_t uses = 0;
+  RdmaHeader rdma;
   // Of an answer: whose bytes it reads.
   WindowId slot;
   BufferId buffer;
@@ -312,7 +316,7 @@ class GetServeIf : public virtual sc_core::sc_interface {
   virtual bool serve(NodeId source, const DataHeader& request, WindowId slot, BufferId buffer) = 0;
 };
 
-/// What transmit tells of requests and answers, instead of writing a completion word.
+/// What transmit tells of requests and answers and of RDMA messages, instead of writing a completion word.
 class GetSinkIf : public virtual sc_core::sc_interface {
  public:
   virtual void ended(const PutRequest& request, Outcome outcome, std::uint32_t tries, Time at) = 0;

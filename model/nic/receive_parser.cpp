@@ -65,4 +65,9 @@ void ReceiveParser::return_credit(const Packet& packet, Time at) {
   if (credit.size() > 0) credit->return_credit(packet.wire_bytes, at);
 }
 
+void NicInput::deliver(PacketPtr packet, Time at) {
+  latest_ = std::max(latest_, at);
+  parser_.deliver(std::move(packet), latest_);
+}
+
 }  // namespace rvma

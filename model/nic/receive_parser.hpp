@@ -54,4 +54,16 @@ class ReceiveParser : public Component, public PacketSinkIf {
   ReceiveParserStats stats_;
 };
 
+/// Arrivals from the link and from the own egress, in one order: the parser's times must not go back, so a packet that
+/// turned round may wait for one whose arrival the link has already announced.
+class NicInput : public PacketSinkIf {
+ public:
+  explicit NicInput(ReceiveParser& parser) : parser_(parser) {}
+  void deliver(PacketPtr packet, Time at) override;
+
+ private:
+  ReceiveParser& parser_;
+  Time latest_;
+};
+
 }  // namespace rvma

@@ -1,16 +1,13 @@
 #include "nic/rnic.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace rvma {
 
 Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Parameters& p, PacketPool& packets,
            PayloadPool& payloads, const ObserverList& observers)
-    : Component(name, context, p.config.clock),
-      dma("dma"),
-      mmio("mmio"),
+    : Nic(name, context, p.config.clock),
       windows_(p.config),
       table_(p.make_table("table", context, p.config.clock, p.config.table)),
       parser_("parser", context, p.config, p.node, observers),
@@ -32,8 +29,6 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
   RVMA_ASSERT(p.boot_number > 0, "incarnation 0 means `not heard yet`");
   bind_units();
   conversion_.number_ranks(p.ranks_per_node);
-  mmio.register_b_transport(this, &Rnic::b_transport);
-  mmio.register_nb_transport_fw(this, &Rnic::nb_transport_fw);
 }
 
 void Rnic::bind_units() {
@@ -85,9 +80,8 @@ void Rnic::connect(LinkIf& link, LinkCreditIf& credit) {
   payload_writer_.credit(credit);
 }
 
-void Rnic::Input::deliver(PacketPtr packet, Time at) {
-  latest_ = std::max(latest_, at);
-  parser_.deliver(std::move(packet), latest_);
+bool Rnic::take_mmio_write(Pid pid, std::uint64_t offset, const std::uint8_t* bytes, std::uint32_t length, Time at) {
+  return command_.mmio_write(pid, offset, bytes, length, at);
 }
 
 void Rnic::ArmedCompletions::complete(const Completion& completion, Cycles at) {
@@ -102,30 +96,6 @@ void Rnic::ArmedCompletions::complete(const Completion& completion, Cycles at) {
   Completion interrupting = completion;
   interrupting.interrupt = true;
   writer_.complete(interrupting, at);
-}
-
-void Rnic::b_transport(tlm::tlm_generic_payload& transaction, sc_core::sc_time& delay) {
-  transaction.set_response_status(write_mmio(transaction, delay));
-}
-
-tlm::tlm_sync_enum Rnic::nb_transport_fw(tlm::tlm_generic_payload& transaction, tlm::tlm_phase& phase,
-                                         sc_core::sc_time& delay) {
-  if (phase == tlm::BEGIN_REQ) transaction.set_response_status(write_mmio(transaction, delay));
-  return tlm::TLM_COMPLETED;
-}
-
-tlm::tlm_response_status Rnic::write_mmio(const tlm::tlm_generic_payload& transaction, const sc_core::sc_time& delay) {
-  if (!transaction.is_write()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
-  if (transaction.get_byte_enable_ptr() != nullptr) return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
-  const std::uint32_t length = transaction.get_data_length();
-  if (transaction.get_streaming_width() < length) return tlm::TLM_BURST_ERROR_RESPONSE;
-  const std::uint64_t page = transaction.get_address() / kMmioPageBytes;
-  if (page > std::numeric_limits<Pid::representation>::max()) return tlm::TLM_ADDRESS_ERROR_RESPONSE;
-  const Time at = now() + Time::from_ps(static_cast<std::int64_t>(delay.value()));
-  const bool taken =
-      command_.mmio_write(Pid{static_cast<Pid::representation>(page)}, transaction.get_address() % kMmioPageBytes,
-                          transaction.get_data_ptr(), length, at);
-  return taken ? tlm::TLM_OK_RESPONSE : tlm::TLM_GENERIC_ERROR_RESPONSE;
 }
 
 }  // namespace rvma

@@ -3,12 +3,9 @@
 /// both transports); network side: network_input() for arrivals, connect() for departures and credit.
 #pragma once
 
-#include <tlm_utils/simple_target_socket.h>
-
 #include <cstdint>
 #include <memory>
 #include <systemc>
-#include <tlm>
 
 #include "base/component.hpp"
 #include "fabric/interfaces.hpp"
@@ -23,6 +20,7 @@
 #include "nic/egress.hpp"
 #include "nic/get_unit.hpp"
 #include "nic/interrupt_arm.hpp"
+#include "nic/nic.hpp"
 #include "nic/observer.hpp"
 #include "nic/payload_writer.hpp"
 #include "nic/receive_parser.hpp"
@@ -33,14 +31,8 @@
 
 namespace rvma {
 
-class Rnic : public Component {
+class Rnic : public Nic {
  public:
-  tlm::tlm_initiator_socket<> dma;
-  /// One page of kMmioPageBytes a process, at pid x kMmioPageBytes; see nic/descriptor.hpp. Writes only; a write that
-  /// hits neither doorbell nor inline window answers TLM_GENERIC_ERROR_RESPONSE and changes nothing. The annotated
-  /// delay is the time at which the write arrives. nb_transport completes at once.
-  tlm_utils::simple_target_socket<Rnic> mmio;
-
   struct Parameters {
     const NicConfig& config;
     Bytes page;  ///< host.page, a power of two
@@ -54,12 +46,9 @@ class Rnic : public Component {
   Rnic(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, PacketPool& packets,
        PayloadPool& payloads, const ObserverList& observers);
 
-  /// Where the link to this NIC delivers.
-  PacketSinkIf& network_input() { return input_; }
-  /// The link that leaves this NIC, and the credit side of the one that feeds it. Once, before the simulation starts.
-  void connect(LinkIf& link, LinkCreditIf& credit);
-  /// See CommandUnit::set_ring().
-  void set_ring(Pid pid, PhysicalAddress base, std::uint32_t entries, PhysicalAddress consumed_word) {
+  PacketSinkIf& network_input() override { return input_; }
+  void connect(LinkIf& link, LinkCreditIf& credit) override;
+  void set_ring(Pid pid, PhysicalAddress base, std::uint32_t entries, PhysicalAddress consumed_word) override {
     command_.set_ring(pid, base, entries, consumed_word);
   }
 
@@ -70,17 +59,6 @@ class Rnic : public Component {
   const DmaEngine& dma_engine() const { return dma_engine_; }
 
  private:
-  /// Arrivals from the link and from the own egress, in one order: the parser's times must not go back, so a packet
-  /// that turned round may wait for one whose arrival the link has already announced.
-  class Input : public PacketSinkIf {
-   public:
-    explicit Input(ReceiveParser& parser) : parser_(parser) {}
-    void deliver(PacketPtr packet, Time at) override;
-
-   private:
-    ReceiveParser& parser_;
-    Time latest_;
-  };
   /// Between counters and completion writer: a completion whose word is armed also interrupts; one of a get's window is
   /// the get unit's.
   class ArmedCompletions : public CompletionWriterIf {
@@ -96,10 +74,8 @@ class Rnic : public Component {
   };
 
   void bind_units();
-  void b_transport(tlm::tlm_generic_payload& transaction, sc_core::sc_time& delay);
-  tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& transaction, tlm::tlm_phase& phase,
-                                     sc_core::sc_time& delay);
-  tlm::tlm_response_status write_mmio(const tlm::tlm_generic_payload& transaction, const sc_core::sc_time& delay);
+  bool take_mmio_write(Pid pid, std::uint64_t offset, const std::uint8_t* bytes, std::uint32_t length,
+                       Time at) override;
 
   InterruptArm arm_;
   WindowStore windows_;
@@ -116,7 +92,7 @@ class Rnic : public Component {
   Transmit transmit_;
   GetUnit gets_;
   Egress egress_;
-  Input input_;
+  NicInput input_;
   ArmedCompletions armed_completions_;
   // Its bursts hold payloads from the other units' pools: it goes before they do.
   DmaEngine dma_engine_;

@@ -84,6 +84,7 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   entry.peer = peer_of(put.descriptor.destination_node);
   entry.window_waited = peers_[entry.peer]->window_waited(when);
   ++(put.purpose == Purpose::put           ? stats_.puts
+     : put.purpose == Purpose::rdma        ? stats_.rdma_messages
      : put.purpose == Purpose::get_request ? stats_.get_requests
                                            : stats_.get_answers);
   // 2. A message that packet numbers cannot span fits no buffer either.
@@ -128,7 +129,9 @@ void Transmit::finish(Index peer, const TransmitContext::Ended& message, Time at
   Put& put = puts_[message.put];
   // What is not cut yet of a message that has ended is not sent.
   if (peers_[peer]->sending == message.put) peers_[peer]->sending = kNone;
-  if (is_retried(message.outcome) && put.tries <= config_.reliability.rnr_tries) {
+  // A queue pair's message that finds no receive posted asks for ever, as with InfiniBand's rnr_retry = 7.
+  const bool may_retry = put.tries <= config_.reliability.rnr_tries || put.request.purpose == Purpose::rdma;
+  if (is_retried(message.outcome) && may_retry) {
     retries_.push({at + config_.reliability.rnr_delay, message.put, put.uses});
     arm_timer();
     return;
@@ -424,7 +427,8 @@ void Transmit::take_new(Peer& peer, Cut& cut, Time at) {
     ++put.tries;
     ++stats_.messages;
     if (put.tries > 1) ++stats_.retries;
-    if (!observers_.empty()) tell_opened(put, peer, at);
+    // What an RDMA message is for, the software knows that asked for it.
+    if (!observers_.empty() && put.request.purpose != Purpose::rdma) tell_opened(put, peer, at);
   }
   const bool last = put.next_packet + 1 == put.packets;
   cut.message = put.message;
@@ -478,6 +482,7 @@ PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
     packet->data.payload_length = static_cast<std::uint16_t>(cut.length);
     packet->data.is_get = put.request.purpose == Purpose::get_request;
     packet->data.ask = put.request.ask;
+    packet->data.rdma = put.request.rdma;
     packet->stamp(Stage::doorbell, put.request.doorbell);
     packet->stamp(Stage::command, put.commanded);
     const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.commanded);

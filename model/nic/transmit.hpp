@@ -26,6 +26,7 @@ struct TransmitStats {
   Counter puts{"puts", "puts accepted from the command unit"};
   Counter get_requests{"requests", "requests of gets accepted from the get unit"};
   Counter get_answers{"answers", "answers to gets accepted from the get unit"};
+  Counter rdma_messages{"messages", "work requests of queue pairs, and answers to reads, accepted"};
   Counter answers_given_up{"answers", "of these, answers given up because the buffer was not the window's any more"};
   Counter messages{"messages", "messages opened, retries included"};
   Counter retries{"messages", "messages that were retries after no_buffer or busy"};
@@ -64,12 +65,12 @@ struct TransmitStats {
   Peak buffer{"bytes", "payload being read or waiting for the link"};
   Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
-                       (puts, get_requests, get_answers, answers_given_up, messages, retries, packets, payload_bytes,
-                        abandoned, resent, resent_bytes, lost_by_evidence, timed_out, resent_in_vain, congestion_stalls,
-                        congestion_decreases, probes, fillers, peers_restarted, list_reads, ended_ok, ended_no_mailbox,
-                        ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds, ended_busy,
-                        ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full, buffer_stalls,
-                        window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
+                       (puts, get_requests, get_answers, rdma_messages, answers_given_up, messages, retries, packets,
+                        payload_bytes, abandoned, resent, resent_bytes, lost_by_evidence, timed_out, resent_in_vain,
+                        congestion_stalls, congestion_decreases, probes, fillers, peers_restarted, list_reads, ended_ok,
+                        ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds,
+                        ended_busy, ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full,
+                        buffer_stalls, window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
                        (), ())
 };
 

@@ -6,20 +6,34 @@
 #include "fabric/config.hpp"
 #include "host/config.hpp"
 #include "nic/config.hpp"
+#include "rdma/config.hpp"
 #include "workload/config.hpp"
 
 namespace rvma {
+
+/// What the ranks' calls run on.
+enum class Protocol : std::uint8_t { rvma, rdma };
+BOOST_DESCRIBE_ENUM(Protocol, rvma, rdma)
 
 struct Config {
   NicConfig nic;
   HostConfig host;
   FabricConfig fabric;
   WorkloadConfig workload;
-  BOOST_DESCRIBE_CLASS(Config, (), (nic, host, fabric, workload), (), ())
+  RdmaConfig rdma;
+  BOOST_DESCRIBE_CLASS(Config, (), (nic, host, fabric, workload, rdma), (), ())
 };
 
 /// Checks that span keys (powers of two, a table that holds the windows, a topology that holds the nodes): adds an
 /// error that names both sides to `errors`.
 void validate(const Config& config, std::uint32_t ranks, ErrorList& errors);
+/// What the RDMA baseline demands beyond that.
+void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors);
+
+/// Whether packets from one node to another arrive in the order in which they were sent: one path, nothing lost, copied
+/// or delayed.
+bool is_ordered(const Config& config, std::uint32_t ranks);
+/// rdma.completion; `automatic` becomes the fastest one that is right on this fabric and host.
+RdmaCompletion completion_of(const Config& config, std::uint32_t ranks);
 
 }  // namespace rvma

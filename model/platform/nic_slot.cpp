@@ -35,7 +35,7 @@ class NicSlot::Bay : public LinkIf, public LinkCreditIf {
 
   tlm_utils::simple_target_socket_tagged<NicSlot> dma;
   tlm_utils::simple_initiator_socket<NicSlot> mmio;
-  Rnic* nic = nullptr;
+  Nic* nic = nullptr;
 
  private:
   NicSlot& slot_;
@@ -54,7 +54,7 @@ NicSlot::NicSlot(const sc_core::sc_module_name& name, std::uint32_t incarnations
 
 NicSlot::~NicSlot() = default;
 
-void NicSlot::insert(std::uint32_t index, Rnic& nic) {
+void NicSlot::insert(std::uint32_t index, Nic& nic) {
   Bay& bay = *bays_.at(index);
   RVMA_ASSERT(bay.nic == nullptr, "two RNICs in one bay");
   bay.nic = &nic;

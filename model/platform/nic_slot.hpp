@@ -18,7 +18,7 @@
 
 #include "base/component.hpp"
 #include "fabric/interfaces.hpp"
-#include "nic/rnic.hpp"
+#include "nic/nic.hpp"
 
 namespace rvma {
 
@@ -32,7 +32,7 @@ class NicSlot : public sc_core::sc_module, public PacketSinkIf {
   ~NicSlot() override;
 
   /// Incarnation `index` (from 0): binds its sockets. Once each, before the simulation starts.
-  void insert(std::uint32_t index, Rnic& nic);
+  void insert(std::uint32_t index, Nic& nic);
   /// The link that leaves this slot, and the credit side of the one that feeds it.
   void connect(LinkIf& link, LinkCreditIf& credit);
 

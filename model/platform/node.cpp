@@ -3,8 +3,19 @@
 #include <string>
 
 #include "base/random.hpp"
+#include "nic/rnic.hpp"
+#include "rdma/rdma_nic.hpp"
 
 namespace rvma {
+namespace {
+
+NicConfig nic_config_of(const NicConfig& config, Protocol protocol) {
+  NicConfig own = config;
+  if (protocol == Protocol::rdma) own.command.mode = CommandMode::inline_;
+  return own;
+}
+
+}  // namespace
 
 Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& p,
            Pools& pools, const ObserverList& observers)
@@ -12,22 +23,16 @@ Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Confi
       context_(context),
       config_(config),
       parameters_(p),
+      nic_config_(nic_config_of(config.nic, p.protocol)),
       observers_(observers),
+      nics_(make_nics(pools)),
       memory_("memory", context, config.host),
       frames_(config.host.page, mix64(context.seed() ^ p.id.value())),
       pcie_("pcie", context, config.host, memory_) {
-  // 1. The RNIC; where it may lose power, a slot with one for each time that it comes back.
-  if (p.may_crash) slot_ = std::make_unique<NicSlot>("slot", 1 + p.restarts);
-  for (std::uint32_t i = 0; i <= p.restarts; ++i) {
-    const std::uint32_t boot_number = 1 + i;
-    incarnations_.push_back(std::make_unique<Incarnation>(Incarnation{observers}));
-    const std::string nic_name = i == 0 ? "nic" : "nic_boot" + std::to_string(boot_number);
-    const bool timing_only = config.workload.payload.get() == PayloadMode::none;
-    const Rnic::Parameters nic_parameters{
-        config.nic, config.host.page, p.id, boot_number, timing_only, config.workload.ranks_per_node, p.make_table};
-    nics_.push_back(std::make_unique<Rnic>(nic_name.c_str(), context, nic_parameters, pools.packets, pools.payloads,
-                                           incarnations_.back()->observers));
-    if (slot_) slot_->insert(i, *nics_.back());
+  // 1. The RNIC's place; where it may lose power, a slot with one for each time that it comes back.
+  if (p.may_crash) {
+    slot_ = std::make_unique<NicSlot>("slot", 1 + p.restarts);
+    for (std::uint32_t i = 0; i <= p.restarts; ++i) slot_->insert(i, *nics_[i]);
   }
   if (slot_) {
     slot_->dma.bind(pcie_.device_dma);
@@ -36,6 +41,7 @@ Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Confi
     nic().dma.bind(pcie_.device_dma);
     pcie_.device_mmio.bind(nic().mmio);
   }
+  if (p.protocol == Protocol::rdma) make_provider();
   // 2. Processes.
   processes_.reserve(p.processes);
   for (std::uint32_t i = 0; i < p.processes; ++i) {
@@ -43,7 +49,12 @@ Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Confi
     auto process = std::make_unique<Process>();
     process->core =
         std::make_unique<Core>(("core" + std::to_string(i)).c_str(), context, config.host.core, pid, memory_);
-    process->core->mmio.bind(pcie_.core_mmio);
+    if (provider_) {
+      process->core->complete_in_software();
+      process->core->mmio.bind(provider_->commands);
+    } else {
+      process->core->mmio.bind(pcie_.core_mmio);
+    }
     process->space = std::make_unique<AddressSpace>(memory_, frames_);
     make_driver(*process, pid);
     processes_.push_back(std::move(process));
@@ -53,11 +64,54 @@ Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Confi
   });
 }
 
+std::vector<std::unique_ptr<Nic>> Node::make_nics(Pools& pools) {
+  std::vector<std::unique_ptr<Nic>> nics;
+  for (std::uint32_t i = 0; i <= parameters_.restarts; ++i) {
+    incarnations_.push_back(std::make_unique<Incarnation>(Incarnation{observers_}));
+    nics.push_back(make_nic(i, pools, incarnations_.back()->observers));
+  }
+  return nics;
+}
+
+std::unique_ptr<Nic> Node::make_nic(std::uint32_t index, Pools& pools, const ObserverList& observers) {
+  const Parameters& p = parameters_;
+  const std::uint32_t boot_number = 1 + index;
+  const std::string name = index == 0 ? "nic" : "nic_boot" + std::to_string(boot_number);
+  const bool timing_only = config_.workload.payload.get() == PayloadMode::none;
+  if (p.protocol == Protocol::rdma) {
+    const RdmaNic::Parameters parameters{nic_config_, config_.rdma, config_.host.page, p.id, boot_number, timing_only};
+    return std::make_unique<RdmaNic>(name.c_str(), context_, parameters, pools.packets, pools.payloads, observers);
+  }
+  const Rnic::Parameters parameters{
+      nic_config_, config_.host.page, p.id, boot_number, timing_only, config_.workload.ranks_per_node, p.make_table};
+  return std::make_unique<Rnic>(name.c_str(), context_, parameters, pools.packets, pools.payloads, observers);
+}
+
+void Node::make_provider() {
+  const Parameters& p = parameters_;
+  const Provider::Parameters parameters{nic_config_,
+                                        config_.rdma,
+                                        config_.host,
+                                        p.id,
+                                        p.first_rank,
+                                        p.ranks,
+                                        config_.workload.ranks_per_node,
+                                        completion_of(config_, p.ranks)};
+  auto& nic = static_cast<RdmaNic&>(*nics_.front());
+  provider_ = std::make_unique<Provider>("software", context_, parameters, memory_, frames_, nic,
+                                         incarnations_.front()->observers);
+  provider_->mmio.bind(pcie_.core_mmio);
+}
+
 void Node::make_driver(Process& process, Pid pid) {
   if (process.driver) process.dead_drivers.push_back(std::move(process.driver));
   process.driver = std::make_unique<Driver>(RankId{parameters_.first_rank.value() + pid.value()}, *process.core,
-                                            *process.space, frames_, config_.nic, parameters_.driver_observer);
-  nic().set_ring(pid, process.driver->ring_base(), config_.nic.command.depth, process.driver->consumed_word());
+                                            *process.space, frames_, nic_config_, parameters_.driver_observer);
+  if (provider_) {
+    provider_->add_process(*process.core, *process.space, process.driver->consumed_word());
+  } else {
+    nic().set_ring(pid, process.driver->ring_base(), nic_config_.command.depth, process.driver->consumed_word());
+  }
 }
 
 PacketSinkIf& Node::network_input() {

@@ -13,10 +13,12 @@
 #include "host/core.hpp"
 #include "host/memory.hpp"
 #include "host/pcie.hpp"
+#include "nic/nic.hpp"
 #include "nic/observer.hpp"
-#include "nic/rnic.hpp"
+#include "nic/table_unit.hpp"
 #include "platform/config.hpp"
 #include "platform/nic_slot.hpp"
+#include "rdma/provider.hpp"
 
 namespace rvma {
 
@@ -37,13 +39,15 @@ class Node : public sc_core::sc_module {
     TableUnitFactory make_table = &ModelTableUnit::make;
     bool may_crash = false;
     std::uint32_t restarts = 0;  ///< planned
+    Protocol protocol = Protocol::rvma;
+    std::uint32_t ranks = 0;  ///< of all nodes
   };
   Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& parameters,
        Pools& pools, const ObserverList& observers);
   ~Node() override;
 
-  /// The RNIC that is alive, or was last.
-  Rnic& nic() { return *nics_[incarnation_]; }
+  /// The NIC that is alive, or was last.
+  Nic& nic() { return *nics_[incarnation_]; }
   /// Where the fabric delivers.
   PacketSinkIf& network_input();
   void connect(LinkIf& link, LinkCreditIf& credit);
@@ -73,21 +77,27 @@ class Node : public sc_core::sc_module {
   struct Incarnation {
     ObserverList observers;  ///< of its own: a dead RNIC's deeds are nobody's business
   };
+  std::vector<std::unique_ptr<Nic>> make_nics(Pools& pools);
+  std::unique_ptr<Nic> make_nic(std::uint32_t index, Pools& pools, const ObserverList& observers);
+  void make_provider();
   void make_driver(Process& process, Pid pid);
 
   SimContext& context_;
   const Config& config_;
   const Parameters parameters_;
+  const NicConfig nic_config_;  ///< software under RDMA writes its descriptors one by one
   const ObserverList& observers_;
   std::uint32_t incarnation_ = 0;  ///< from 0
   std::vector<std::unique_ptr<Incarnation>> incarnations_;
-  // Memory holds transactions of the RNICs until they are visible: it goes before they do.
-  std::vector<std::unique_ptr<Rnic>> nics_;
+  // Memory holds transactions of the RNICs until they are visible: it goes before they do, and is made after them
+  // (ModuleAnchor).
+  std::vector<std::unique_ptr<Nic>> nics_;
   Memory memory_;
   FrameAllocator frames_;
   Pcie pcie_;
   std::unique_ptr<NicSlot> slot_;  ///< null: the host never crashes, and its RNIC is wired straight through
   std::vector<std::unique_ptr<Process>> processes_;
+  std::unique_ptr<Provider> provider_;  ///< null: RVMA
 };
 
 }  // namespace rvma

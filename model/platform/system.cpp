@@ -62,8 +62,9 @@ class System::NodeEvents : public Component {
 };
 
 System::System(SimContext& context, const Config& config, std::uint32_t ranks, const ObserverList& observers,
-               DriverObserver* driver_observer, const TableUnitFactory& make_table)
-    : ranks_(ranks),
+               DriverObserver* driver_observer, const TableUnitFactory& make_table, Protocol protocol)
+    : anchor_(std::make_unique<ModuleAnchor>()),
+      ranks_(ranks),
       ranks_per_node_(config.workload.ranks_per_node),
       pools_(static_cast<std::uint32_t>(config.nic.mtu->count())) {
   const std::uint32_t nodes = (ranks + ranks_per_node_ - 1) / ranks_per_node_;
@@ -78,7 +79,9 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
                                       driver_observer,
                                       make_table,
                                       count_events(node_events, NodeId{n}, FaultKind::node_crash) > 0,
-                                      count_events(node_events, NodeId{n}, FaultKind::node_restart)};
+                                      count_events(node_events, NodeId{n}, FaultKind::node_restart),
+                                      protocol,
+                                      ranks};
     nodes_.push_back(
         std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, parameters, pools_, observers));
     attachments.push_back({&nodes_.back()->network_input(), config.nic.receive.buffer});
@@ -91,6 +94,8 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
 }
 
 System::~System() {
+  anchor_.reset();
+  node_events_.reset();
   fabric_.reset();
   destroy_backwards(nodes_);
 }

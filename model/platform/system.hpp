@@ -18,7 +18,8 @@ class System {
  public:
   /// `config` is valid for `ranks` (see validate()) and outlives the system, as do the observers.
   System(SimContext& context, const Config& config, std::uint32_t ranks, const ObserverList& observers,
-         DriverObserver* driver_observer, const TableUnitFactory& make_table = &ModelTableUnit::make);
+         DriverObserver* driver_observer, const TableUnitFactory& make_table = &ModelTableUnit::make,
+         Protocol protocol = Protocol::rvma);
   ~System();
   System(const System&) = delete;
   System& operator=(const System&) = delete;
@@ -52,6 +53,7 @@ class System {
 
  private:
   class NodeEvents;
+  std::unique_ptr<ModuleAnchor> anchor_;
   std::uint32_t ranks_;
   std::uint32_t ranks_per_node_;
   Pools pools_;

@@ -1,6 +1,7 @@
 #include "report/put_registry.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/random.hpp"
 
@@ -22,6 +23,10 @@ PutRegistry::MessageKey PutRegistry::key_of(NodeId destination, const MessageRef
 }
 
 void PutRegistry::bury() {
+  if (std::exchange(has_counted_, false)) {
+    by_message_.erase(counted_);
+    uncounted_.erase(counted_);
+  }
   if (!has_ended_) return;
   has_ended_ = false;
   const auto found = by_word_.find(ended_);
@@ -29,7 +34,10 @@ void PutRegistry::bury() {
   forget_answer(found->second);
   if (found->second.has_window) by_window_.erase(found->second.window);
   if (found->second.has_message) {
-    if (ended_in_doubt_) {
+    PutRecord& record = *found->second.record;
+    if (may_end_first_ && ended_ok_ && record.kind == OperationKind::put && !record.is_whole) {
+      uncounted_.emplace(found->second.message, std::move(found->second.record));
+    } else if (ended_in_doubt_) {
       given_up_.push_back(std::move(found->second.record));
     } else {
       by_message_.erase(found->second.message);
@@ -149,10 +157,20 @@ void PutRegistry::message_opened(NodeId node, PhysicalAddress put, NodeId destin
   by_message_.insert_or_assign(entry.message, entry.record.get());
 }
 
+void PutRegistry::message_counted(NodeId node, const MessageRef& message, BufferId /*buffer*/, Time /*at*/) {
+  if (!may_end_first_) return;
+  bury();
+  const MessageKey key = key_of(node, message);
+  if (const auto found = by_message_.find(key); found != by_message_.end()) found->second->is_whole = true;
+  has_counted_ = uncounted_.contains(key);
+  counted_ = key;
+}
+
 void PutRegistry::put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t /*tries*/, Time /*at*/) {
   bury();
   has_ended_ = true;
   ended_in_doubt_ = outcome == Outcome::timeout;
+  ended_ok_ = outcome == Outcome::ok;
   ended_ = WordKey{node, put.value()};
 }
 

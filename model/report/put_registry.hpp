@@ -38,6 +38,7 @@ struct PutRecord {
   bool measured = false;     ///< issued inside its rank's measured region
   std::uint32_t tries = 0;   ///< messages that it went out as
   bool counted = false;      ///< kept by the scoreboard: its message was counted whole
+  bool is_whole = false;     ///< likewise, kept by the registry where puts may end first
 
   void recycle() {
     has_name = false;
@@ -45,6 +46,7 @@ struct PutRecord {
     is_answer = false;
     tries = 0;
     counted = false;
+    is_whole = false;
     name.passes.clear();
   }
 };
@@ -54,6 +56,9 @@ struct PutRecord {
 /// by its message to the end of the run, because the message may yet be bound and counted.
 class PutRegistry : public NicObserver {
  public:
+  /// `may_end_first`: a put may end `ok` before its receiver has counted it (the RDMA baseline); it is found by its
+  /// message until then.
+  explicit PutRegistry(bool may_end_first = false) : may_end_first_(may_end_first) {}
   PutRecord& issue(const PutIssue& put);
   /// The put whose local completion word this is; null if it has ended.
   PutRecord* find(NodeId node, PhysicalAddress word);
@@ -66,6 +71,7 @@ class PutRegistry : public NicObserver {
   void message_opened(NodeId node, PhysicalAddress put, NodeId destination, const MessageRef& message,
                       Time at) override;
   void put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t tries, Time at) override;
+  void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void get_opened(NodeId node, Pid pid, WindowId slot, BufferId buffer, const Descriptor& window, Time at) override;
   void answer_opened(NodeId node, NodeId destination, Pid pid, Mailbox mailbox, const MessageRef& message,
                      Time at) override;
@@ -112,14 +118,20 @@ class PutRegistry : public NicObserver {
   static MessageKey key_of(NodeId destination, const MessageRef& message);
   void bury();
 
+  // Records go back to it: it goes last.
   Pool<PutRecord> pool_;
   boost::unordered_flat_map<WordKey, Entry, Hash> by_word_;
   boost::unordered_flat_map<MessageKey, PutRecord*, Hash> by_message_;
   boost::unordered_flat_map<AnswerKey, WordKey, Hash> by_window_;  ///< gets that wait for their answer
   std::vector<Pool<PutRecord>::Handle> given_up_;
+  const bool may_end_first_;
+  boost::unordered_flat_map<MessageKey, Pool<PutRecord>::Handle, Hash> uncounted_;  ///< have ended
+  MessageKey counted_;  ///< of these, to be forgotten with the next event
+  bool has_counted_ = false;
   std::uint64_t issued_ = 0;
   bool has_ended_ = false;
   bool ended_in_doubt_ = false;  ///< `timeout`
+  bool ended_ok_ = false;
   WordKey ended_;
 };
 

@@ -302,6 +302,12 @@ void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uin
   message.buffer->last_placed = std::max(message.buffer->last_placed, at);
   if (with_bytes_ && due > 0 && message.in_bounds && !message.buffer->is_answer)
     message.buffer->write_pattern(buffer_offset, due, message.seed, place);
+  // An RDMA read's answer is known as such only where it arrives.
+  if (!message.buffer->is_answer || !packet.payload || packet.payload_length == 0) return;
+  const auto get = gets_.find(NodeKey{node.value(), message.buffer->word.value()});
+  if (get != gets_.end() && packet.message.source_incarnation == kNoIncarnation) {
+    take_answer(*get->second, place, packet.payload->data(), packet.payload_length, at);
+  }
 }
 
 void Scoreboard::record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) {

@@ -113,6 +113,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   }
   void fail(Time at, const std::string& text);
   void cut_off_all(const std::shared_ptr<ShadowWindow>& window);
+  void take_answer(ShadowGet& get, std::uint64_t place, const std::uint8_t* payload, std::uint64_t bytes, Time at);
   void check_get(const ShadowGet& get, Time at);
   bool is_open(NodeId node, Pid pid, Mailbox mailbox) const;
   void expect_retired_where_due(const ShadowWindow& window, Time at);

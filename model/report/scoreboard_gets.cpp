@@ -76,7 +76,7 @@ void Scoreboard::get_accepted(NodeId node, const MessageRef& request, BufferId i
 }
 
 /// A packet of an answer: its bytes are what the buffer holds, unless messages are changing that.
-void Scoreboard::packet_sent(NodeId node, const Packet& packet, Time at) {
+void Scoreboard::packet_sent(NodeId /*node*/, const Packet& packet, Time at) {
   if (packet.transport.type != PacketType::data || packet.data.payload_length == 0 || !packet.payload) return;
   const PutRecord* put = registry_.find(packet.transport.destination,
                                         MessageRef{packet.transport.source, packet.transport.source_incarnation,
@@ -84,18 +84,23 @@ void Scoreboard::packet_sent(NodeId node, const Packet& packet, Time at) {
   if (put == nullptr || !put->is_answer) return;
   const auto found = gets_.find(NodeKey{packet.transport.destination.value(), put->word.value()});
   if (found == gets_.end()) return;
-  ShadowGet& get = *found->second;
-  const std::uint64_t place = std::uint64_t{packet.data.packet_index} * mtu_bytes_;
-  const std::uint64_t bytes = packet.data.payload_length;
+  take_answer(*found->second, std::uint64_t{packet.data.packet_index} * mtu_bytes_, packet.payload->data(),
+              packet.data.payload_length, at);
+}
+
+/// Bytes of an answer on their way to the asker.
+void Scoreboard::take_answer(ShadowGet& get, std::uint64_t place, const std::uint8_t* payload, std::uint64_t bytes,
+                             Time at) {
   if (!expect(place + bytes <= get.size, at, [&] { return std::string("an answer is longer than its get"); })) return;
   get.bytes.resize(static_cast<std::size_t>(get.size));
-  std::memcpy(get.bytes.data() + place, packet.payload->data(), bytes);
+  std::memcpy(get.bytes.data() + place, payload, bytes);
   const std::shared_ptr<ShadowBuffer> source = get.source.lock();
   const bool is_quiet = source && source->unfinished == 0 && source->last_placed < get.accepted && !source->retired;
   if (!is_quiet) return;
   host_.read(source->node, source->pid, VirtualAddress{source->head.value() + get.offset + place}, bytes, memory_);
-  expect(std::memcmp(memory_.data(), packet.payload->data(), bytes) == 0, at,
-         [&] { return fmt::format("node {}: an answer carries other bytes than its buffer holds", node.value()); });
+  expect(std::memcmp(memory_.data(), payload, bytes) == 0, at, [&] {
+    return fmt::format("node {}: an answer carries other bytes than its buffer holds", source->node.value());
+  });
 }
 
 void Scoreboard::put_ended(NodeId node, PhysicalAddress put, Outcome outcome, std::uint32_t /*tries*/, Time at) {

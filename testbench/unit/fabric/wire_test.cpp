@@ -45,7 +45,12 @@ PacketPtr random_packet(PacketPool& pool, PayloadPool& payloads, Random& random)
     data.offset = random.next();
     data.packet_index = static_cast<std::uint32_t>(random.next());
     data.is_get = random.below(4) == 0;
-    if (data.is_get) {
+    if (!data.is_get && random.below(3) == 0) {
+      data.rdma.operation = static_cast<RdmaOperation>(1 + random.below(5));
+      data.rdma.queue_pair = static_cast<std::uint32_t>(random.next());
+      data.rdma.immediate = static_cast<std::uint32_t>(random.next());
+    }
+    if (data.is_get || data.rdma.operation == RdmaOperation::read) {
       data.ask = GetAsk{random.next(), Mailbox{random.next()}, static_cast<std::uint32_t>(random.next())};
       return packet;
     }
@@ -73,6 +78,9 @@ void expect_same(const Packet& packet, const DecodedFrame& decoded) {
   EXPECT_EQ(decoded.transport.generation, packet.transport.generation);
   EXPECT_EQ(decoded.transport.sequence, packet.transport.sequence);
   EXPECT_EQ(decoded.data.is_get, packet.data.is_get);
+  EXPECT_EQ(decoded.data.rdma.operation, packet.data.rdma.operation);
+  EXPECT_EQ(decoded.data.rdma.queue_pair, packet.data.rdma.queue_pair);
+  EXPECT_EQ(decoded.data.rdma.immediate, packet.data.rdma.immediate);
   EXPECT_EQ(decoded.data.ask.length, packet.data.ask.length);
   EXPECT_EQ(decoded.data.ask.mailbox, packet.data.ask.mailbox);
   EXPECT_EQ(decoded.data.ask.key, packet.data.ask.key);
@@ -294,33 +302,20 @@ TEST(Wire, ErrorsNameFieldAndOffset) {
     std::size_t offset;
   };
   const Case cases[] = {
-      {true, 12, 0x86, WireField::ethernet_type, 12},
-      {true, 14, 0x46, WireField::ipv4_header, 14},
-      {true, 15, 1, WireField::ipv4_header, 15},
-      {true, 17, 0, WireField::ipv4_length, 16},
-      {true, 18, 1, WireField::ipv4_header, 18},
-      {true, 20, 0, WireField::ipv4_header, 20},
-      {true, 22, 63, WireField::ipv4_header, 22},
-      {true, 23, 6, WireField::ipv4_protocol, 23},
-      {true, 26, 11, WireField::ipv4_address, 26},
-      {true, 33, 0, WireField::ipv4_address, 30},
-      {true, 5, 9, WireField::ethernet_address, 0},
-      {true, 6, 0, WireField::ethernet_address, 6},
-      {true, 35, 0, WireField::udp_port, 34},
-      {true, 37, 0, WireField::udp_port, 36},
-      {true, 39, 0, WireField::udp_length, 38},
-      {true, 42, 0x21, WireField::version, 42},
-      {true, 42, 0x14, WireField::type, 42},
-      {true, 42, 0x13, WireField::get_length, 102},
-      {true, 43, 1, WireField::flags, 43},
-      {true, 42, 0x12, WireField::sequence, 58},
-      {false, 45, 1, WireField::ack_length, 44},
-      {false, 71, 5, WireField::ack_length, 44},
-      {false, 61, 1, WireField::sequence, 58},
-      {false, 73, 1, WireField::reserved, 72},
-      {false, 90, 0x09, WireField::outcome, 90},
-      {false, 91, 0x17, WireField::reserved, 91},
-      {false, 42, 0x11, WireField::truncated, 96},
+      {true, 12, 0x86, WireField::ethernet_type, 12}, {true, 14, 0x46, WireField::ipv4_header, 14},
+      {true, 15, 1, WireField::ipv4_header, 15},      {true, 17, 0, WireField::ipv4_length, 16},
+      {true, 18, 1, WireField::ipv4_header, 18},      {true, 20, 0, WireField::ipv4_header, 20},
+      {true, 22, 63, WireField::ipv4_header, 22},     {true, 23, 6, WireField::ipv4_protocol, 23},
+      {true, 26, 11, WireField::ipv4_address, 26},    {true, 33, 0, WireField::ipv4_address, 30},
+      {true, 5, 9, WireField::ethernet_address, 0},   {true, 6, 0, WireField::ethernet_address, 6},
+      {true, 35, 0, WireField::udp_port, 34},         {true, 37, 0, WireField::udp_port, 36},
+      {true, 39, 0, WireField::udp_length, 38},       {true, 42, 0x21, WireField::version, 42},
+      {true, 42, 0x15, WireField::type, 42},          {true, 42, 0x14, WireField::truncated, 109},
+      {true, 42, 0x13, WireField::get_length, 102},   {true, 43, 1, WireField::flags, 43},
+      {true, 42, 0x12, WireField::sequence, 58},      {false, 45, 1, WireField::ack_length, 44},
+      {false, 71, 5, WireField::ack_length, 44},      {false, 61, 1, WireField::sequence, 58},
+      {false, 73, 1, WireField::reserved, 72},        {false, 90, 0x09, WireField::outcome, 90},
+      {false, 91, 0x17, WireField::reserved, 91},     {false, 42, 0x11, WireField::truncated, 96},
   };
   for (const Case& c : cases) {
     Frame frame = c.data ? small_data_frame() : small_ack_frame();
@@ -330,6 +325,41 @@ TEST(Wire, ErrorsNameFieldAndOffset) {
     ASSERT_FALSE(decoded) << c.at;
     EXPECT_EQ(decoded.error().field, c.field) << "byte " << c.at << ": " << decoded.error().to_string();
     EXPECT_EQ(decoded.error().offset, c.offset) << "byte " << c.at;
+  }
+}
+
+TEST(Wire, RdmaBytes) {
+  PacketPool pool;
+  PacketPtr packet = pool.acquire();
+  packet->data.rdma = {RdmaOperation::read, 0x01020304, 0x05060708};
+  packet->data.ask = GetAsk{0x1112131415161718, Mailbox{0x2122232425262728}, 0x31323334};
+  Frame frame;
+  encode_frame(*packet, frame);
+  EXPECT_EQ(frame[42], 0x14);
+  const Frame extension(frame.begin() + 102, frame.end() - 4);
+  EXPECT_EQ(extension, hex("04000000"
+                           "01020304"
+                           "05060708"
+                           "1112131415161718"
+                           "2122232425262728"
+                           "31323334"));
+  EXPECT_EQ(wire_bytes_of(*packet), data_wire_bytes(kRdmaExtensionBytes + kGetExtensionBytes));
+
+  struct Case {
+    std::size_t at;
+    std::uint8_t value;
+    WireField field;
+    std::size_t offset;
+  };
+  for (const Case& c : {Case{102, 0, WireField::rdma_operation, 102}, Case{102, 6, WireField::rdma_operation, 102},
+                        Case{104, 1, WireField::reserved, 104}}) {
+    Frame bad = frame;
+    bad[c.at] = c.value;
+    reseal(bad);
+    const auto decoded = decode_frame(bad.data(), bad.size());
+    ASSERT_FALSE(decoded);
+    EXPECT_EQ(decoded.error().field, c.field);
+    EXPECT_EQ(decoded.error().offset, c.offset);
   }
 }
 

@@ -81,7 +81,7 @@ TEST(Descriptor, RefusesWhatIsNone) {
     std::uint8_t value;
   };
   for (const Case& bad :
-       {Case{"opcode 0", 0, 0}, Case{"opcode beyond the last", 0, 12}, Case{"reserved flag", 1, 0x08},
+       {Case{"opcode 0", 0, 0}, Case{"opcode beyond the last", 0, 20}, Case{"reserved flag", 1, 0x08},
         Case{"reserved flag", 1, 0x40}, Case{"threshold type", 2, 2}, Case{"placement", 3, 2},
         Case{"misaligned completion", 48, 0x08}, Case{"reserved bytes", 62, 1}, Case{"reserved bytes", 63, 1}}) {
     SCOPED_TRACE(bad.what);

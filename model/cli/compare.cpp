@@ -1,0 +1,408 @@
+// rvma compare: the same trace on RVMA and on the RDMA baseline. Each protocol is a run of its own in a process of its
+// own, because SystemC elaborates once a process; this one reads their results.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/command_line.hpp"
+#include "cli/commands.hpp"
+#include "report/atomic_file.hpp"
+
+namespace rvma::cli {
+namespace {
+
+namespace json = boost::json;
+
+/// One column of the comparison.
+struct Variant {
+  const char* title;
+  const char* directory;
+  std::vector<std::string> arguments;
+  std::string out;
+  int status = 0;
+  json::value stats;
+};
+
+/// A figure of a run, as text and as a number.
+using Figure = std::function<double(const json::value& stats)>;
+
+struct Row {
+  const char* name;   ///< in compare.json: unit last
+  const char* label;  ///< on the screen
+  int decimals;
+  Figure figure;
+};
+
+// ----------------------------------------------------------------------------------------------------------- children
+
+/// Runs `rvma run` with the variant's arguments in a child; its standard error goes to a file.
+pid_t start(const Variant& variant) {
+  std::cout.flush();
+  std::cerr.flush();
+  const pid_t child = fork();
+  if (child != 0) return child;
+  const std::string errors = variant.out + ".stderr";
+  if (std::freopen(errors.c_str(), "w", stderr) == nullptr) _exit(kInternal);
+  int status = kInternal;
+  try {
+    status = run_command(variant.arguments);
+  } catch (const std::exception& error) {
+    std::cerr << "rvma: internal error: " << error.what() << "\n";
+  }
+  std::cerr.flush();
+  std::fflush(stderr);
+  _exit(status);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) < 0) return kInternal;
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  return kInternal;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// ------------------------------------------------------------------------------------------------------------ figures
+
+double number(const json::value& value) {
+  if (value.is_int64()) return static_cast<double>(value.as_int64());
+  if (value.is_uint64()) return static_cast<double>(value.as_uint64());
+  return value.is_double() ? value.as_double() : 0;
+}
+
+double at(const json::value& stats, const char* pointer) {
+  boost::system::error_code missing;
+  const json::value* found = stats.find_pointer(pointer, missing);
+  return found == nullptr ? 0 : number(*found);
+}
+
+/// Adds `key` of every unit whose path ends in `unit`, digits at the end of the path's parts aside.
+double sum(const json::value& value, const std::string& unit, const char* key, const std::string& path = {}) {
+  if (!value.is_object()) return 0;
+  double total = 0;
+  const json::object& object = value.as_object();
+  std::string plain = path;
+  while (!plain.empty() && plain.back() >= '0' && plain.back() <= '9') plain.pop_back();
+  const bool is_unit = plain.size() >= unit.size() && plain.compare(plain.size() - unit.size(), unit.size(), unit) == 0;
+  if (const json::value* found = object.if_contains(key); is_unit && found != nullptr) total += number(*found);
+  for (const auto& [name, child] : object) {
+    total += sum(child, unit, key, path + "." + std::string{name.data(), name.size()});
+  }
+  return total;
+}
+
+Figure pointer(const char* path, double scale = 1) {
+  return [path, scale](const json::value& stats) { return at(stats, path) * scale; };
+}
+Figure unit(const char* name, const char* key, double scale = 1) {
+  return [name, key, scale](const json::value& stats) { return sum(stats.at("units"), name, key) * scale; };
+}
+
+/// Most bytes of state that the NICs held, each structure at its own peak: docs/explanation/rdma.md has the entries.
+double state_bytes(const json::value& stats) {
+  const json::value& units = stats.at("units");
+  constexpr double kWindowBytes = 60;
+  constexpr double kBufferBytes = 43;
+  constexpr double kCounterBytes = 28;
+  constexpr double kBindingBytes = 192;
+  constexpr double kQueuePairBytes = 64;
+  constexpr double kRegionBytes = 64;
+  return sum(units, ".window_calls", "windows_peak") * kWindowBytes +
+         sum(units, ".window_calls", "buffers_peak") * kBufferBytes +
+         sum(units, ".window_calls", "counters_peak") * kCounterBytes +
+         sum(units, ".window_calls", "bindings_peak") * kBindingBytes +
+         sum(units, ".queue_pairs", "entries") * kQueuePairBytes + sum(units, ".regions", "entries") * kRegionBytes;
+}
+
+double exchange_ns(const json::value& stats) {
+  const double requests = sum(stats.at("units"), ".software", "requests");
+  return requests == 0 ? 0 : sum(stats.at("units"), ".software", "exchange_ns") / requests;
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+      {"time_us", "simulated time (us)", 3, pointer("/sim/time_ns", 1e-3)},
+      {"goodput_gbps", "goodput (Gb/s)", 3, pointer("/bandwidth_gbps/goodput")},
+      {"put_to_completion_mean_ns", "put to completion, mean (ns)", 1, pointer("/latency_ns/put_to_completion/mean")},
+      {"put_to_completion_p50_ns", "                   p50", 1, pointer("/latency_ns/put_to_completion/p50")},
+      {"put_to_completion_p99_ns", "                   p99", 1, pointer("/latency_ns/put_to_completion/p99")},
+      {"put_to_completion_max_ns", "                   max", 1, pointer("/latency_ns/put_to_completion/max")},
+      {"put_to_ack_p50_ns", "put to ack, p50 (ns)", 1, pointer("/latency_ns/put_to_ack/p50")},
+      {"puts_ok", "puts that ended ok", 0, pointer("/totals/ended/ok")},
+      {"completions", "completions", 0, pointer("/totals/completions")},
+      {"data_packets", "data packets sent", 0, pointer("/totals/packets/sent")},
+      {"acknowledgements", "acknowledgements", 0, pointer("/totals/packets/acknowledgements")},
+      {"wire_bytes", "bytes on all links", 0, unit(".fabric", "wire_bytes")},
+      {"connection_ends", "connections brought up (ends)", 0, unit(".software", "connections")},
+      {"exchanges", "address exchanges", 0, unit(".software", "requests")},
+      {"exchange_mean_ns", "time of an exchange, mean (ns)", 1, exchange_ns},
+      {"control_messages", "control messages", 0, unit(".software", "control_messages")},
+      {"control_bytes", "control messages (bytes)", 0, unit(".software", "control_bytes")},
+      {"pcie_up_bytes", "PCIe to the hosts (bytes)", 0, unit(".pcie", "upstream_wire_bytes")},
+      {"pcie_down_bytes", "PCIe to the NICs (bytes)", 0, unit(".pcie", "downstream_wire_bytes")},
+      {"nic_state_bytes", "most state of the NICs (bytes)", 0, state_bytes},
+      {"polls", "polls", 0, unit(".core", "polls")},
+      {"core_waiting_us", "core time burned waiting (us)", 3, unit(".core", "burned_ns", 1e-3)},
+      {"core_asleep_us", "core time asleep in waits (us)", 3, unit(".core", "asleep_ns", 1e-3)},
+      {"core_software_us", "core time of the software (us)", 3, unit(".software", "busy_ns", 1e-3)},
+  };
+  return all;
+}
+
+// ------------------------------------------------------------------------------------------------------------- output
+
+constexpr const char* kFirst = "{:<32}";
+constexpr const char* kCell = " {:>16}";
+
+std::string cell(double value, int decimals) { return fmt::format(" {:>16.{}f}", value, decimals); }
+
+void print_table(std::ostream& out, const std::vector<Variant>& variants) {
+  out << fmt::format(kFirst, "");
+  for (const Variant& variant : variants) out << fmt::format(kCell, variant.title);
+  out << "\n";
+  for (const Row& row : rows()) {
+    out << fmt::format(kFirst, row.label);
+    for (const Variant& variant : variants) out << cell(row.figure(variant.stats), row.decimals);
+    out << "\n";
+  }
+}
+
+/// Mean time of each stage between a put's issue and its epoch's completion: the differences add up to the total's.
+void print_stages(std::ostream& out, const std::vector<Variant>& variants) {
+  out << "Where the time of a put goes (mean, ns), and the difference to RVMA\n" << fmt::format(kFirst, "");
+  for (const Variant& variant : variants) out << fmt::format(kCell, variant.title);
+  for (std::size_t i = 1; i < variants.size(); ++i) out << fmt::format(kCell, "difference");
+  out << "\n";
+  const json::object& first = variants.front().stats.at("breakdown_ns").as_object();
+  for (const auto& [name, value] : first) {
+    if (name == "samples") continue;
+    const std::string path = "/breakdown_ns/" + std::string{name.data(), name.size()};
+    const double base = number(value);
+    bool is_all_zero = base == 0;
+    for (const Variant& variant : variants) is_all_zero = is_all_zero && at(variant.stats, path.c_str()) == 0;
+    if (is_all_zero) continue;
+    out << fmt::format(kFirst, "  " + std::string{name.data(), name.size()});
+    for (const Variant& variant : variants) out << cell(at(variant.stats, path.c_str()), 1);
+    for (std::size_t i = 1; i < variants.size(); ++i) {
+      out << fmt::format(" {:>+16.1f}", at(variants[i].stats, path.c_str()) - base);
+    }
+    out << "\n";
+  }
+  out << "In RDMA, `doorbell` is what comes before the write: connection, exchange of addresses, software.\n";
+}
+
+/// Rows of completions.csv by who and which epoch: length and checksum.
+std::map<std::string, std::string> completions_of(const Variant& variant) {
+  std::map<std::string, std::string> found;
+  std::istringstream file(read_file(variant.out + "/completions.csv"));
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::vector<std::string> fields;
+    std::istringstream parts(line);
+    for (std::string field; std::getline(parts, field, ',');) fields.push_back(field);
+    if (fields.size() < 6) continue;
+    found[fields[0] + "," + fields[1] + "," + fields[2] + "," + fields[3]] = fields[4] + "," + fields[5];
+  }
+  return found;
+}
+
+/// Says whether all variants have left the same bytes. Where several senders share a mailbox they need not: which put
+/// fills which buffer is decided by arrival.
+void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
+  const auto first = completions_of(variants.front());
+  bool is_same = true;
+  for (std::size_t i = 1; i < variants.size(); ++i) {
+    const auto other = completions_of(variants[i]);
+    std::size_t differing = 0;
+    for (const auto& [epoch, bytes] : first) {
+      const auto found = other.find(epoch);
+      if (found == other.end() || found->second != bytes) ++differing;
+    }
+    for (const auto& [epoch, bytes] : other) differing += first.count(epoch) == 0 ? 1 : 0;
+    if (differing > 0) {
+      out << fmt::format(
+          "{}: {} of {} completions have another length or other bytes than RVMA's: puts of several senders to one "
+          "mailbox fill its buffers as they arrive, or a check fails\n",
+          variants[i].title, differing, first.size());
+      is_same = false;
+    }
+  }
+  if (is_same) out << fmt::format("Completions: {}, the same length and bytes in each\n", first.size());
+}
+
+std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants) {
+  AtomicFile file(directory + "/compare.json");
+  if (const auto error = file.open()) return error;
+  std::ostream& out = file.stream();
+  out << "{\"schema\":\"rvma-compare/1\",\"runs\":[";
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    out << (i == 0 ? "\n" : ",\n") << fmt::format("{{\"name\":\"{}\"", variants[i].directory);
+    for (const Row& row : rows()) {
+      out << fmt::format(",\"{}\":{:.{}f}", row.name, row.figure(variants[i].stats), row.decimals);
+    }
+    out << ",\"breakdown_ns\":" << json::serialize(variants[i].stats.at("breakdown_ns")) << "}";
+  }
+  out << "\n]}\n";
+  return file.commit();
+}
+
+// ------------------------------------------------------------------------------------------------------------ command
+
+/// Takes `--name value` or `--name=value` out of the arguments.
+std::optional<std::string> take_option(std::vector<std::string>& arguments, const std::string& name) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].rfind(name + "=", 0) == 0) {
+      const std::string value = arguments[i].substr(name.size() + 1);
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
+      return value;
+    }
+    if (arguments[i] == name && i + 1 < arguments.size()) {
+      const std::string value = arguments[i + 1];
+      const auto from = arguments.begin() + static_cast<std::ptrdiff_t>(i);
+      arguments.erase(from, from + 2);
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+void print_help() {
+  std::cout
+      << "usage: rvma compare TRACE [options of run]\n\n"
+         "Runs the trace on RVMA, on RDMA with a NIC that does not track packets out of order, and on RDMA with "
+         "one that does,\n"
+         "and prints their figures side by side. --out DIR keeps the results of each: DIR/rvma, DIR/rdma, "
+         "DIR/rdma_tracked, and\n"
+         "DIR/compare.json. --protocol and rdma.ooo_tracking are compare's own; all other options of run apply to "
+         "each.\n";
+}
+
+/// A directory for results that nobody asked to keep.
+class Scratch {
+ public:
+  Scratch() {
+    std::string name = (std::filesystem::temp_directory_path() / "rvma-compare-XXXXXX").string();
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// The children's exit statuses and messages; the worst decides.
+int report_children(const std::vector<Variant>& variants) {
+  int worst = kFine;
+  std::string last;
+  for (const Variant& variant : variants) {
+    worst = std::max(worst, variant.status);
+    const std::string text = read_file(variant.out + ".stderr");
+    // What all say is said once.
+    if (text == last) continue;
+    last = text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (variant.status == kBadInput) {
+        std::cerr << line << "\n";
+      } else {
+        std::cerr << variant.directory << ": " << line << "\n";
+      }
+    }
+    if (variant.status == kBadInput) break;
+  }
+  return worst;
+}
+
+}  // namespace
+
+int compare_command(const std::vector<std::string>& given) {
+  std::vector<std::string> arguments = given;
+  for (const std::string& argument : arguments) {
+    if (argument == "--help" || argument == "-h") {
+      print_help();
+      return kFine;
+    }
+    if (argument.rfind("--protocol", 0) == 0) {
+      std::cerr << command_line_error("--protocol: compare runs both", "expected no --protocol").to_string() << "\n";
+      return kBadInput;
+    }
+  }
+  const bool is_quiet = std::find(arguments.begin(), arguments.end(), std::string{"--quiet"}) != arguments.end();
+  const std::optional<std::string> out = take_option(arguments, "--out");
+  std::optional<Scratch> scratch;
+  if (!out) scratch.emplace();
+  const std::string directory = out ? *out : scratch->path();
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure || directory.empty()) {
+    std::cerr << command_line_error("--out: cannot create '" + directory + "': " + failure.message()).to_string()
+              << "\n";
+    return kBadInput;
+  }
+
+  // 1. The runs.
+  std::vector<Variant> variants = {
+      {"RVMA", "rvma", {"--protocol", "rvma"}, {}, 0, {}},
+      {"RDMA", "rdma", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=off"}, {}, 0, {}},
+      {"RDMA tracked", "rdma_tracked", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=on"}, {}, 0, {}}};
+  std::vector<pid_t> children;
+  for (Variant& variant : variants) {
+    variant.out = directory + "/" + variant.directory;
+    std::vector<std::string> own = arguments;
+    own.insert(own.end(), variant.arguments.begin(), variant.arguments.end());
+    own.insert(own.end(), {"--out", variant.out});
+    if (!is_quiet) own.emplace_back("--quiet");
+    variant.arguments = own;
+    children.push_back(start(variant));
+  }
+  for (std::size_t i = 0; i < variants.size(); ++i) variants[i].status = wait_for(children[i]);
+  const int status = report_children(variants);
+  for (const Variant& variant : variants) std::filesystem::remove(variant.out + ".stderr", failure);
+  if (status > kFailed) return status;
+
+  // 2. Their results.
+  for (Variant& variant : variants) variant.stats = json::parse(read_file(variant.out + "/stats.json"));
+  std::ostringstream text;
+  print_table(text, variants);
+  print_stages(text, variants);
+  print_sameness(text, variants);
+  if (!is_quiet) std::cout << text.str();
+  if (out) {
+    if (const auto error = write_json(directory, variants)) {
+      std::cerr << error->to_string() << "\n";
+      return kBadInput;
+    }
+  }
+  return status;
+}
+
+}  // namespace rvma::cli

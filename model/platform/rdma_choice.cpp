@@ -1,0 +1,68 @@
+// What the RDMA baseline may rely on in a configuration.
+#include <algorithm>
+
+#include "base/value_text.hpp"
+#include "fabric/fabric.hpp"
+#include "platform/config.hpp"
+#include "rdma/rdma_state.hpp"
+
+namespace rvma {
+namespace {
+
+std::uint32_t nodes_of(const Config& config, std::uint32_t ranks) {
+  const std::uint32_t per_node = config.workload.ranks_per_node;
+  return (ranks + per_node - 1) / per_node;
+}
+
+}  // namespace
+
+bool is_ordered(const Config& config, std::uint32_t ranks) {
+  const FabricConfig& fabric = config.fabric;
+  const std::uint32_t nodes = nodes_of(config, ranks);
+  if (nodes < 2) return true;
+  const FaultsConfig& faults = fabric.faults;
+  const bool is_faultless =
+      !(faults.drop->ppb() > 0 || faults.duplicate->ppb() > 0 || faults.corrupt->ppb() > 0) &&
+      faults.jitter.get() == Time::zero() && faults.reverse == 0U && faults.events->events.empty();
+  const Topology topology = resolve(fabric.topology, nodes);
+  const bool has_one_path =
+      topology == Topology::p2p || topology == Topology::star || fabric.routing.get() == Routing::static_;
+  const bool is_lossless = topology == Topology::p2p || fabric.switch_.flow_control.get() == FlowControl::credit;
+  return is_faultless && has_one_path && is_lossless;
+}
+
+RdmaCompletion completion_of(const Config& config, std::uint32_t ranks) {
+  const RdmaCompletion asked = config.rdma.completion;
+  if (asked != RdmaCompletion::automatic) return asked;
+  if (config.rdma.ooo_tracking) return RdmaCompletion::write_imm_tracked;
+  if (!is_ordered(config, ranks)) return RdmaCompletion::ack_then_send;
+  // Payload that PCIe may reorder can show its last byte first; without bytes there is nothing to poll.
+  const bool has_last_byte = !config.host.pcie.relaxed_ordering && config.workload.payload.get() == PayloadMode::bytes;
+  return has_last_byte ? RdmaCompletion::last_byte : RdmaCompletion::write_imm;
+}
+
+void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors) {
+  const auto require = [&](bool condition, const std::string& what, const std::string& expected) {
+    if (!condition) errors.add(Error{Position{"rvma", 0, 0}, what, expected});
+  };
+  const std::vector<FaultEvent>& events = config.fabric.faults.events->events;
+  require(std::all_of(events.begin(), events.end(), [](const FaultEvent& event) { return is_link_event(event.kind); }),
+          "fabric.faults.events: nodes do not crash with --protocol rdma", "expected link events only");
+  const std::uint32_t entries = config.rdma.completion_queue;
+  require((entries & (entries - 1)) == 0,
+          "rdma.completion_queue: " + std::to_string(entries) + " is not a power of two", "expected a power of two");
+  const RdmaCompletion completion = completion_of(config, ranks);
+  require(completion != RdmaCompletion::write_imm_tracked || config.rdma.ooo_tracking,
+          "rdma.completion: write_imm_tracked needs a NIC that tracks packets out of order",
+          "expected rdma.ooo_tracking on, or another completion");
+  require(completion != RdmaCompletion::last_byte || config.workload.payload.get() == PayloadMode::bytes,
+          "rdma.completion: last_byte polls the payload, and workload.payload is none",
+          "expected workload.payload bytes, or another completion");
+  const std::uint64_t queue_pairs = std::uint64_t{config.workload.ranks_per_node} * ranks;
+  require(queue_pairs < RdmaState::kManagement,
+          std::to_string(ranks) + " ranks on " + std::to_string(nodes_of(config, ranks)) +
+              " nodes need more queue pairs than their numbers can tell apart",
+          "expected fewer ranks");
+}
+
+}  // namespace rvma

@@ -1,0 +1,47 @@
+/// \file
+/// What the software of two ranks says to each other beside the data: connection set-up, the exchange that gives a
+/// sender an address and a key, and the news of completion. One 64-byte send each.
+#pragma once
+
+#include <array>
+#include <boost/describe/enum.hpp>
+#include <cstdint>
+
+#include "base/outcome.hpp"
+
+namespace rvma {
+
+inline constexpr std::uint32_t kControlBytes = 64;
+using ControlBytes = std::array<std::uint8_t, kControlBytes>;
+
+enum class ControlKind : std::uint8_t {
+  connect_request = 1,  ///< here is my end of the queue pair; bring up yours
+  connect_reply,        ///< mine is up as well
+  connect_ready,        ///< so is the connection
+  put_request,          ///< may I write `length` bytes at `offset` of the mailbox's active buffer?
+  put_grant,            ///< yes: at `address`, with `key`
+  get_request,          ///< may I read them?
+  get_grant,            ///< yes: at `address`, with `key`
+  refusal,              ///< no, for a reason; `ok`: there was nothing to write, and it counts
+  written               ///< what `ticket` granted is written and acknowledged
+};
+BOOST_DESCRIBE_ENUM(ControlKind, connect_request, connect_reply, connect_ready, put_request, put_grant, get_request,
+                    get_grant, refusal, written)
+
+struct ControlMessage {
+  ControlKind kind = ControlKind::connect_request;
+  Outcome outcome = Outcome::pending;  ///< of a refusal
+  std::uint32_t rank = 0;              ///< of the sender
+  std::uint32_t request = 0;           ///< the asker's number of its request, in requests and their answers
+  std::uint32_t ticket = 0;            ///< the granter's number of its grant
+  std::uint32_t key = 0;               ///< requests: of the mailbox; grants: of the region
+  std::uint32_t message = 0;           ///< requests: number of the message that the put is
+  std::uint64_t mailbox = 0;           ///< grants: the address
+  std::uint64_t offset = 0;            ///< bytes
+  std::uint64_t length = 0;            ///< bytes
+};
+
+ControlBytes encode(const ControlMessage& message);
+ControlMessage decode_control(const ControlBytes& bytes);
+
+}  // namespace rvma

@@ -1,0 +1,217 @@
+/// \file
+/// The software that gives the ranks of a node RVMA's calls on an RDMA NIC. It takes the driver's descriptors in the
+/// RNIC's stead and does what they ask for with queue pairs, regions and messages between the ranks: windows, buckets,
+/// binding and counting are this software's, done on the rank's own core.
+///
+/// docs/explanation/rdma.md maps every call. In short: a put asks the receiver's software for an address and a key (a
+/// send there, a send back), writes, and the receiver's software learns of the completion as rdma.completion says.
+#pragma once
+
+#include <tlm_utils/multi_passthrough_target_socket.h>
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "base/component.hpp"
+#include "base/random.hpp"
+#include "driver/pinned_memory.hpp"
+#include "host/address_space.hpp"
+#include "host/config.hpp"
+#include "host/core.hpp"
+#include "nic/config.hpp"
+#include "nic/fifo_ring.hpp"
+#include "nic/observer.hpp"
+#include "nic/window_store.hpp"
+#include "rdma/config.hpp"
+#include "rdma/control_message.hpp"
+#include "rdma/rdma_nic.hpp"
+#include "rdma/work_queue.hpp"
+
+namespace rvma {
+
+struct ProviderStats {
+  Counter connections{"connections", "connections set up, each end counts"};
+  Counter requests{"messages", "requests for an address sent"};
+  Counter grants{"messages", "addresses given out"};
+  Counter refusals{"messages", "requests refused"};
+  Counter notices{"messages", "news of completion sent behind a write"};
+  Counter control_messages{"messages", "messages of the software sent, all kinds"};
+  Counter control_bytes{"bytes", "of those messages"};
+  Counter completion_entries{"entries", "entries of completion queues handled"};
+  Counter regions{"regions", "regions registered"};
+  Counter writes{"writes", "writes posted"};
+  Counter reads{"reads", "reads posted"};
+  TimeSum busy_ns{"core time of this software"};
+  TimeSum held_up_ns{"time that its work waited because the core was computing"};
+  TimeSum exchange_ns{"time from a request for an address to its answer, each on its own, connection set-up included"};
+  Peak queue{"items", "descriptors, entries and retries waiting for a core at a time"};
+  BOOST_DESCRIBE_CLASS(ProviderStats, (),
+                       (connections, requests, grants, refusals, notices, control_messages, control_bytes,
+                        completion_entries, regions, writes, reads, busy_ns, held_up_ns, exchange_ns, queue),
+                       (), ())
+};
+
+class Provider : public Component {
+ public:
+  /// From the cores, in the place of the RNIC's: an MMIO write carries a descriptor (nic.command.mode inline), at
+  /// pid x kMmioPageBytes + kInlineOffset.
+  tlm_utils::multi_passthrough_target_socket<Provider> commands;
+  /// To the NIC, through PCIe.
+  tlm_utils::simple_initiator_socket<Provider> mmio;
+
+  struct Parameters {
+    const NicConfig& nic;
+    const RdmaConfig& rdma;
+    const HostConfig& host;
+    NodeId node;
+    RankId first_rank;  ///< of this node
+    std::uint32_t ranks = 0;
+    std::uint32_t ranks_per_node = 1;
+    RdmaCompletion completion = RdmaCompletion::ack_then_send;  ///< never automatic
+    bool with_bytes = true;
+  };
+  /// Everything that is referred to outlives the provider.
+  Provider(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, MemoryIf& memory,
+           FrameAllocator& frames, RdmaNic& nic, const ObserverList& observers);
+  ~Provider() override;
+
+  /// Process `pid`, in order from 0, before the simulation starts. The software counts the descriptors that it has
+  /// taken at `consumed_word`.
+  void add_process(Core& core, AddressSpace& space, PhysicalAddress consumed_word);
+
+  const ProviderStats& stats() const { return stats_; }
+
+ private:
+  struct Process;
+  struct Connection;
+  struct Put;
+  struct Inbound;
+  struct Request;
+  enum class ItemKind : std::uint8_t { descriptor, entry, last_byte, retry };
+  struct Late;
+  struct Drained {
+    WindowId window;
+    Descriptor call;
+  };
+  struct Retry {
+    Time due;
+    Pid pid;
+    std::uint32_t put = 0;
+  };
+  static constexpr std::uint32_t kNoPut = ~std::uint32_t{0};
+  struct Item {
+    ItemKind kind = ItemKind::descriptor;
+    DescriptorBytes descriptor{};
+    Cqe entry;
+    std::uint32_t number = 0;  ///< of the ticket, or of the put
+    Time since;
+  };
+
+  // Core time (provider.cpp)
+  void b_transport(int core, tlm::tlm_generic_payload& transaction, sc_core::sc_time& delay);
+  void add_item(Process& process, Item item);
+  void arm(Process& process);
+  void run(Process& process);
+  Time cost_of(const Process& process, const Item& item) const;
+  void perform(Process& process, const Item& item);
+  void watch_queue(Process& process);
+  void take_entries(Process& process);
+  // The NIC
+  void end_of_elaboration() override;
+  void start_of_simulation() override;
+  Descriptor receive_of(const Process& process, std::uint32_t buffer) const;
+  void post(Process& process, const Descriptor& descriptor);
+  static std::uint32_t new_request(Process& process, const Request& request);
+  void entry(Process& process, const Cqe& cqe);
+  void request_ended(Process& process, const Cqe& cqe);
+  // Connections and messages (provider_messages.cpp)
+  static Connection& connection(Process& process, std::uint32_t rank);
+  std::uint32_t queue_pair_of(const Process& process, std::uint32_t rank) const;
+  void create_queue_pair(Process& process, Connection& connection, std::uint32_t rank);
+  void say(Process& process, std::uint32_t rank, const ControlMessage& message);
+  void send(Process& process, std::uint32_t rank, ControlMessage message, bool by_management);
+  void connected(Process& process, std::uint32_t rank);
+  void received(Process& process, std::uint32_t buffer);
+  void take(Process& process, const ControlMessage& message);
+  // Sender (provider_messages.cpp)
+  void start(Process& process, const Descriptor& descriptor);
+  void ask(Process& process, std::uint32_t put);
+  void granted(Process& process, const ControlMessage& grant);
+  void refused(Process& process, const ControlMessage& refusal);
+  void retry_due();
+  void written(Process& process, std::uint32_t put, Outcome outcome);
+  void unheard(Process& process, std::uint32_t put);
+  void end(Process& process, std::uint32_t put, Outcome outcome);
+  // Gets (provider_gets.cpp)
+  void open_for_answer(Process& process, std::uint32_t get);
+  void let_read(Process& process, const ControlMessage& request);
+  void read(Process& process, const ControlMessage& grant);
+  void answered(const Completion& completion);
+  void give_up(Process& process, std::uint32_t put, Outcome outcome);
+  void withdraw_region(Process& process, std::uint32_t key);
+  // Receiver (provider_windows.cpp)
+  void execute(Process& process, const Descriptor& call);
+  void open(Process& process, const Descriptor& call);
+  void posted(Process& process, const Descriptor& call, WindowId window, BufferId buffer);
+  void withdraw(Process& process, BufferId buffer);
+  void call_window(Process& process, const Descriptor& call, WindowId window);
+  void list_completed(const Descriptor& call, WindowId window);
+  void close(Process& process, const Descriptor& call, WindowId window);
+  void finish_closes();
+  void bind(Process& process, const ControlMessage& request);
+  void grant(Process& process, const ControlMessage& request, std::uint32_t ticket, const Inbound& inbound);
+  void write_record(Process& process, Inbound& inbound);
+  static PlacedPacket packet_of(const Inbound& inbound);
+  void placed(const RdmaNic::Placed& placed);
+  void complete(Process& process, std::uint32_t ticket);
+  void count(Inbound& inbound);
+  void take_completions(const StageTimes& left);
+  void reap();
+  void answer(const Descriptor& call, Status status, std::uint64_t value);
+  void write_words(PhysicalAddress to, std::uint64_t first, std::uint64_t second);
+
+  Process& process_of(Pid pid) { return *processes_[pid.index()]; }
+  NodeId node_of(std::uint32_t rank) const { return NodeId{rank / p_.ranks_per_node}; }
+  Pid pid_of(std::uint32_t rank) const { return Pid{static_cast<std::uint16_t>(rank % p_.ranks_per_node)}; }
+
+  const Parameters p_;
+  const NicConfig windows_config_;
+  const Time issue_;  ///< core time of posting one request
+  const std::uint64_t page_bytes_;
+  MemoryIf& memory_;
+  RdmaNic& nic_;
+  const ObserverList& observers_;
+  FrameAllocator& frames_;
+  PinnedMemory pinned_;
+  WindowStore windows_;
+  Random random_;                                    ///< mailboxes and keys of windows for answers
+  std::vector<std::unique_ptr<Process>> processes_;  ///< by pid
+
+  struct GetPlace {
+    Pid pid;
+    std::uint32_t put = 0;
+  };
+  boost::unordered_flat_map<WindowId, GetPlace> gets_;               ///< by their window for the answer
+  boost::unordered_flat_map<std::uint32_t, std::uint32_t> answers_;  ///< tickets, by the key of the region
+  std::uint32_t last_key_ = 0;
+  std::vector<std::uint32_t> keys_;  ///< of buffers, by number
+  std::uint32_t last_ticket_ = 0;
+  boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Inbound>> inbound_;  ///< by ticket
+  /// Messages whose completion was told before they were whole.
+  boost::unordered_flat_map<std::uint32_t, Late> late_;
+  FifoRing<Retry> retries_;
+  std::vector<Drained> drained_;
+  std::vector<Completion> due_;                ///< scratch
+  std::vector<WindowStore::Expired> expired_;  ///< scratch
+  tlm::tlm_generic_payload write_;
+  ProviderStats stats_;
+  Wakeup retry_;
+};
+
+}  // namespace rvma

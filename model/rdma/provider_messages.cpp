@@ -1,0 +1,244 @@
+// Connections, what ranks say to each other, and the sender's side of a put.
+#include <utility>
+
+#include "base/error.hpp"
+#include "rdma/provider.hpp"
+#include "rdma/provider_state.hpp"
+
+namespace rvma {
+namespace {
+
+constexpr std::uint64_t kIdStep = 16;  ///< numbers of work requests are multiples of it
+
+}  // namespace
+
+// ----------------------------------------------------------------------------------------------------- connections
+
+std::uint32_t Provider::queue_pair_of(const Process& process, std::uint32_t rank) const {
+  return process.pid.value() * p_.ranks + rank;
+}
+
+Provider::Connection& Provider::connection(Process& process, std::uint32_t rank) {
+  std::unique_ptr<Connection>& place = process.connections[rank];
+  if (!place) place = std::make_unique<Connection>();
+  return *place;
+}
+
+void Provider::create_queue_pair(Process& process, Connection& to, std::uint32_t rank) {
+  if (std::exchange(to.has_queue_pair, true)) return;
+  ++stats_.connections;
+  process.debt += p_.rdma.software.connect.get();
+  Descriptor create;
+  create.opcode = Opcode::rdma_create_queue_pair;
+  create.key = queue_pair_of(process, rank);
+  const std::uint32_t there = pid_of(rank).value() * p_.ranks + process.rank;
+  create.mailbox = Mailbox{std::uint64_t{node_of(rank).value()} << 32U | there};
+  post(process, create);
+}
+
+/// Says it as soon as there is a connection.
+void Provider::say(Process& process, std::uint32_t rank, const ControlMessage& message) {
+  Connection& to = connection(process, rank);
+  if (to.is_ready) {
+    send(process, rank, message, false);
+    return;
+  }
+  to.waiting.push_back(message);
+  if (std::exchange(to.is_asked, true)) return;
+  create_queue_pair(process, to, rank);
+  ControlMessage request;
+  request.kind = ControlKind::connect_request;
+  send(process, rank, request, true);
+}
+
+void Provider::send(Process& process, std::uint32_t rank, ControlMessage message, bool by_management) {
+  message.rank = process.rank;
+  Request request;
+  request.message = pinned_.allocate(kControlBytes);
+  request.put =
+      message.kind == ControlKind::put_request || message.kind == ControlKind::get_request ? message.request : kNoPut;
+  const ControlBytes bytes = encode(message);
+  memory_.write(request.message, bytes.data(), bytes.size());
+  Descriptor work;
+  work.opcode = Opcode::rdma_send;
+  work.local = VirtualAddress{request.message.value()};
+  work.single_page = true;
+  work.page_list = PhysicalAddress{request.message.value() - request.message.value() % page_bytes_};
+  work.length = kControlBytes;
+  const std::uint32_t from = by_management ? management_queue_pair(process.pid) : queue_pair_of(process, rank);
+  work.offset = std::uint64_t{from} << 32U;
+  work.destination_node = node_of(rank);
+  work.destination_pid = pid_of(rank);
+  work.completion = PhysicalAddress{new_request(process, request) * kIdStep};
+  ++stats_.control_messages;
+  stats_.control_bytes += kControlBytes;
+  post(process, work);
+}
+
+void Provider::connected(Process& process, std::uint32_t rank) {
+  Connection& to = connection(process, rank);
+  if (std::exchange(to.is_ready, true)) return;
+  for (const ControlMessage& message : std::exchange(to.waiting, {})) send(process, rank, message, false);
+}
+
+void Provider::received(Process& process, std::uint32_t buffer) {
+  ControlBytes bytes{};
+  memory_.read(process.receives[buffer], bytes.data(), bytes.size());
+  post(process, receive_of(process, buffer));
+  take(process, decode_control(bytes));
+}
+
+void Provider::take(Process& process, const ControlMessage& message) {
+  switch (message.kind) {
+    case ControlKind::connect_request: {
+      create_queue_pair(process, connection(process, message.rank), message.rank);
+      ControlMessage reply;
+      reply.kind = ControlKind::connect_reply;
+      send(process, message.rank, reply, true);
+      return;
+    }
+    case ControlKind::connect_reply: {
+      const bool is_news = !connection(process, message.rank).is_ready;
+      ControlMessage ready;
+      ready.kind = ControlKind::connect_ready;
+      if (is_news) send(process, message.rank, ready, false);
+      connected(process, message.rank);
+      return;
+    }
+    case ControlKind::connect_ready:
+      connected(process, message.rank);
+      return;
+    case ControlKind::put_request:
+      bind(process, message);
+      return;
+    case ControlKind::put_grant:
+      granted(process, message);
+      return;
+    case ControlKind::get_request:
+      let_read(process, message);
+      return;
+    case ControlKind::get_grant:
+      read(process, message);
+      return;
+    case ControlKind::refusal:
+      refused(process, message);
+      return;
+    case ControlKind::written:
+      complete(process, message.ticket);
+      return;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------- sender
+
+void Provider::start(Process& process, const Descriptor& descriptor) {
+  std::uint32_t number = 0;
+  if (process.free_puts.empty()) {
+    number = static_cast<std::uint32_t>(process.puts.size());
+    process.puts.emplace_back();
+  } else {
+    number = process.free_puts.back();
+    process.free_puts.pop_back();
+  }
+  Put& put = process.puts[number];
+  put = Put{};
+  put.open = true;
+  put.descriptor = descriptor;
+  put.rank = descriptor.destination_node.value() * p_.ranks_per_node + descriptor.destination_pid.value();
+  if (descriptor.opcode == Opcode::get) open_for_answer(process, number);
+  ask(process, number);
+}
+
+/// The put goes out as a message: it asks the receiver's software where to write.
+void Provider::ask(Process& process, std::uint32_t number) {
+  Put& put = process.puts[number];
+  ++put.tries;
+  put.asked = now();
+  ++stats_.requests;
+  const MessageRef message{p_.node, kNoIncarnation, process.pid.value(), MessageId{++process.messages}};
+  observers_.tell([&](NicObserver& observer) {
+    observer.message_opened(p_.node, put.descriptor.completion, put.descriptor.destination_node, message, now());
+  });
+  ControlMessage request;
+  request.kind = put.descriptor.opcode == Opcode::get ? ControlKind::get_request : ControlKind::put_request;
+  request.request = number;
+  request.key = put.descriptor.key;
+  request.message = process.messages;
+  request.mailbox = put.descriptor.mailbox.value();
+  request.offset = put.descriptor.offset;
+  request.length = put.descriptor.length;
+  say(process, put.rank, request);
+}
+
+void Provider::granted(Process& process, const ControlMessage& grant) {
+  Put& put = process.puts[grant.request];
+  if (!put.open) return;
+  put.ticket = grant.ticket;
+  stats_.exchange_ns += now() - put.asked;
+  ++stats_.writes;
+  const bool tells = p_.completion == RdmaCompletion::write_imm || p_.completion == RdmaCompletion::write_imm_tracked;
+  Descriptor work = put.descriptor;
+  work.opcode = tells ? Opcode::rdma_write_immediate : Opcode::rdma_write;
+  work.mailbox = Mailbox{grant.mailbox};
+  work.key = grant.key;
+  work.offset = std::uint64_t{queue_pair_of(process, put.rank)} << 32U | grant.ticket;
+  work.completion = PhysicalAddress{new_request(process, {Request::Kind::write, {}, grant.request}) * kIdStep};
+  post(process, work);
+}
+
+void Provider::refused(Process& process, const ControlMessage& refusal) {
+  Put& put = process.puts[refusal.request];
+  if (!put.open) return;
+  stats_.exchange_ns += now() - put.asked;
+  if (!is_retried(refusal.outcome) || put.tries > p_.nic.reliability.rnr_tries) {
+    if (refusal.outcome == Outcome::ok) {
+      end(process, refusal.request, Outcome::ok);
+    } else {
+      give_up(process, refusal.request, refusal.outcome);
+    }
+    return;
+  }
+  retries_.push({now() + p_.nic.reliability.rnr_delay.get(), process.pid, refusal.request});
+  if (retries_.size() == 1) retry_.at(retries_.front().due);
+}
+
+void Provider::retry_due() {
+  while (!retries_.empty() && retries_.front().due <= now()) {
+    const Retry retry = retries_.pop();
+    Item item;
+    item.kind = ItemKind::retry;
+    item.number = retry.put;
+    add_item(process_of(retry.pid), item);
+  }
+  if (!retries_.empty()) retry_.at(retries_.front().due);
+}
+
+void Provider::written(Process& process, std::uint32_t number, Outcome outcome) {
+  const Put put = process.puts[number];
+  if (outcome == Outcome::ok && p_.completion == RdmaCompletion::ack_then_send) {
+    ++stats_.notices;
+    ControlMessage notice;
+    notice.kind = ControlKind::written;
+    notice.ticket = put.ticket;
+    say(process, put.rank, notice);
+  }
+  end(process, number, outcome);
+}
+
+/// The request for an address never arrived.
+void Provider::unheard(Process& process, std::uint32_t number) {
+  if (number != kNoPut && process.puts[number].open) give_up(process, number, Outcome::timeout);
+}
+
+void Provider::end(Process& process, std::uint32_t number, Outcome outcome) {
+  Put& put = process.puts[number];
+  put.open = false;
+  process.free_puts.push_back(number);
+  const Descriptor& descriptor = put.descriptor;
+  observers_.tell(
+      [&](NicObserver& observer) { observer.put_ended(p_.node, descriptor.completion, outcome, put.tries, now()); });
+  write_words(descriptor.completion, static_cast<std::uint64_t>(outcome),
+              outcome == Outcome::ok ? descriptor.length : 0);
+}
+
+}  // namespace rvma

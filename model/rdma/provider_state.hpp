@@ -1,0 +1,102 @@
+/// \file
+/// What the provider keeps. Private to provider*.cpp.
+#pragma once
+
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "rdma/provider.hpp"
+
+namespace rvma {
+
+/// Number of the queue pair on which strangers are met, at process `pid`.
+constexpr std::uint32_t management_queue_pair(Pid pid) { return RdmaState::kManagement | pid.value(); }
+/// Longest piece in which the software's window store counts a message.
+inline constexpr std::uint32_t kPieceBytes = 32768;
+
+/// A queue pair to another rank, as one end sees it.
+struct Provider::Connection {
+  bool has_queue_pair = false;
+  bool is_asked = false;
+  bool is_ready = false;
+  std::vector<ControlMessage> waiting;  ///< for the connection
+};
+
+struct Provider::Put {
+  bool open = false;
+  Descriptor descriptor;
+  std::uint32_t rank = 0;  ///< of the destination
+  std::uint32_t tries = 0;
+  std::uint32_t ticket = 0;
+  Time asked;
+  // A get: its window for the answer, and where the NIC puts it.
+  WindowId window;
+  std::uint32_t region = 0;  ///< key; 0: none
+  Mailbox answer_mailbox;
+  std::uint32_t answer_key = 0;
+};
+
+/// What one completion entry of a work request stands for.
+struct Provider::Request {
+  enum class Kind : std::uint8_t { control, write, read } kind = Kind::control;
+  PhysicalAddress message;  ///< control: its bytes
+  std::uint32_t put = 0;    ///< write, read
+};
+
+/// A granted message until it is counted.
+struct Provider::Inbound {
+  Pid pid;
+  std::uint32_t rank = 0;  ///< of the sender
+  MessageRef message;
+  DataHeader header;
+  BindAnswer bound;
+  StageTimes left{};               ///< of the packet placed last
+  std::uint64_t placed_bytes = 0;  ///< that checks have seen; the software cannot know
+};
+
+/// Where the rest of a message belongs whose completion was told early.
+struct Provider::Late {
+  MessageRef message;
+  BufferId buffer;
+  std::uint64_t offset = 0;  ///< of the message in the buffer
+};
+
+struct Provider::Process {
+  Process(Provider& provider, Pid process_pid, Core& own_core, AddressSpace& own_space, WorkQueue::WriteMmio write,
+          PhysicalAddress consumed)
+      : pid(process_pid),
+        core(own_core),
+        space(own_space),
+        queue(provider.memory_, consumed, provider.p_.nic.command.depth, std::move(write)),
+        wakeup(provider, "work", [&provider, this] { provider.run(*this); }) {}
+
+  Pid pid;
+  std::uint32_t rank = 0;
+  Core& core;
+  AddressSpace& space;
+  PhysicalAddress driver_consumed;  ///< where the driver learns how many descriptors were taken
+  std::uint64_t taken = 0;
+  WorkQueue queue;
+  Wakeup wakeup;
+  // Work for the core
+  FifoRing<Item> items;
+  bool is_at_work = false;  ///< on the first of them, until the wake-up
+  Time debt;                ///< core time of what was posted, not spent yet
+  // Completion queue
+  PhysicalAddress completion_queue;
+  std::uint64_t next_entry = 0;
+  bool is_watching = false;
+  // Messages
+  std::vector<PhysicalAddress> receives;  ///< buffers, by number
+  std::vector<Request> requests;
+  std::vector<std::uint32_t> free_requests;
+  std::uint32_t messages = 0;                                                         ///< numbered so far
+  boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Connection>> connections;  ///< by rank
+  std::deque<Put> puts;
+  std::vector<std::uint32_t> free_puts;
+};
+
+}  // namespace rvma

@@ -1,0 +1,110 @@
+#include "rdma/state_cache.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace rvma {
+
+StateCache::StateCache(Component& owner, const Parameters& p)
+    : owner_(owner),
+      area_(p.area),
+      changes_(p.changes),
+      most_fetches_(p.config.misses),
+      most_entries_(p.config.on_chip),
+      policy_(make_replacement(p.config.policy, Random(owner.context().seed(), owner.path() + "." + p.name))) {
+  owner.context().stats().add(owner.path() + "." + p.name, stats_);
+}
+
+void StateCache::create(std::uint32_t number) {
+  ++entries_;
+  stats_.entries.observe(entries_);
+  bring_in(number);
+}
+
+void StateCache::erase(std::uint32_t number) {
+  --entries_;
+  const auto found = resident_.find(number);
+  if (found == resident_.end()) return;
+  policy_->freed(found->second);
+  free_places_.push_back(found->second);
+  resident_.erase(found);
+}
+
+bool StateCache::find(std::uint32_t number) {
+  const auto found = resident_.find(number);
+  if (found == resident_.end()) {
+    ++stats_.misses;
+    return false;
+  }
+  ++stats_.hits;
+  policy_->used(found->second);
+  return true;
+}
+
+void StateCache::fetch(std::uint32_t number, std::function<void()> done) {
+  const auto [place, is_new] = fetches_.try_emplace(number);
+  place->second.waiting.push_back(std::move(done));
+  if (!is_new) return;
+  place->second.since = owner_.now();
+  if (under_way_ < most_fetches_) {
+    start(number);
+  } else {
+    queue_.push(number);
+  }
+}
+
+void StateCache::start(std::uint32_t number) {
+  ++under_way_;
+  ++stats_.fetches;
+  fetches_.at(number).under_way = true;
+  DmaRead read;
+  read.from.add(PhysicalAddress{area_ + std::uint64_t{number} * kRdmaEntryBytes}, kRdmaEntryBytes);
+  read.tag = number;
+  dma_->read(std::move(read), *this, owner_.now());
+}
+
+void StateCache::dma_read_done(std::uint64_t tag) {
+  const auto number = static_cast<std::uint32_t>(tag);
+  const auto found = fetches_.find(number);
+  RVMA_ASSERT(found != fetches_.end(), "an entry came that nobody asked for");
+  Fetch fetch = std::move(found->second);
+  fetches_.erase(found);
+  stats_.fetch_ns += owner_.now() - fetch.since;
+  --under_way_;
+  bring_in(number);
+  while (under_way_ < most_fetches_ && !queue_.empty()) start(queue_.pop());
+  for (const auto& done : fetch.waiting) done();
+}
+
+void StateCache::bring_in(std::uint32_t number) {
+  if (resident_.contains(number)) return;
+  std::uint32_t place = 0;
+  if (!free_places_.empty()) {
+    place = free_places_.back();
+    free_places_.pop_back();
+  } else if (places_.size() < most_entries_) {
+    place = static_cast<std::uint32_t>(places_.size());
+    places_.push_back(0);
+  } else {
+    place = policy_->victim([](std::uint32_t) { return true; });
+    const std::uint32_t gone = places_[place];
+    ++stats_.evictions;
+    resident_.erase(gone);
+    policy_->freed(place);
+    // Before the simulation starts nothing costs anything.
+    if (changes_ && dma_ != nullptr) {
+      ++stats_.write_backs;
+      DmaWrite write;
+      write.to.add(PhysicalAddress{area_ + std::uint64_t{gone} * kRdmaEntryBytes}, kRdmaEntryBytes);
+      write.relaxed_ordering = true;
+      dma_->write(std::move(write), *this, owner_.now());
+    }
+  }
+  places_[place] = number;
+  resident_[number] = place;
+  policy_->filled(place);
+  stats_.resident.observe(resident_.size());
+}
+
+}  // namespace rvma

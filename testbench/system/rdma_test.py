@@ -1,0 +1,352 @@
+"""The RDMA baseline, through the program itself: the same traces, the same bytes, and what each rule of order is for."""
+
+import json
+import os
+import pathlib
+
+from system_test import SystemTest
+from calls_test import FAULTS, settings
+
+TRACES = sorted((pathlib.Path(os.environ["RVMA_SOURCE"]) / "traces").glob("*.trace"))
+CRASHES = ("node_crash", "restart")
+RDMA = ["--protocol", "rdma"]
+
+# Many puts of several packets each, from one sender to one receiver: which put fills which buffer is the sender's order.
+MANY = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=48KiB
+  repeat 40
+    post_buffer w as=b size=48KiB
+  end
+  barrier
+  wait b.39
+rank 0
+  barrier
+  repeat 40
+    put rank=1 mailbox=0x10 size=48KiB as=p
+    wait p
+  end
+"""
+
+EVERY_CALL = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0xbeef threshold=4KiB readable
+  post_buffer w as=b0 size=64KiB seed=7
+  init_window z mailbox=0xbee0 threshold=2op placement=managed catch_all
+  post_buffer z as=z0 size=64KiB
+  init_window y mailbox=0xbee1 threshold=1MiB
+  post_buffer y as=y0 size=1MiB
+  post_buffer y as=y1 size=1MiB
+  post_one_time_buffer mailbox=0xbee2 size=16KiB as=o
+  init_window k mailbox=0xbee3 threshold=1op key=5
+  init_window w2 mailbox=0xbeef threshold=4KiB
+  barrier
+  barrier
+  wait z0 o
+  inc_epoch y
+  get_epoch y
+  get_buf_ptrs y n=1
+  close_window y
+  wait y1
+  post_buffer y as=dead size=4KiB
+  rewind z n=1
+  close_window k
+  barrier
+  barrier
+rank 0
+  barrier
+  get as=g0 rank=1 mailbox=0xbeef size=60000 offset=100
+  get as=g1 rank=1 mailbox=0xbeef size=0
+  get as=g2 rank=1 mailbox=0xbeef size=65KiB
+  get as=g3 rank=1 mailbox=0xbee1 size=8
+  put as=p0 rank=1 mailbox=0x777 size=100
+  put as=p1 rank=1 mailbox=0x778 size=0
+  put as=p2 rank=1 mailbox=0xbee1 size=0
+  put as=p3 rank=1 mailbox=0xbee1 size=100000 key=7
+  put as=p4 rank=1 mailbox=0xbee1 size=100000 offset=1048570
+  put as=p5 rank=0 mailbox=0xbee1 size=100000
+  put as=p6 rank=1 mailbox=0xbee2 size=16KiB
+  put as=p7 rank=1 mailbox=0xbee3 size=16 key=4
+  put as=p8 rank=1 mailbox=0xbee3 size=16 key=5
+  wait all
+  barrier
+  barrier
+  put as=q0 rank=1 mailbox=0xbee2 size=16
+  put as=q1 rank=1 mailbox=0xbee1 size=16
+  put as=q2 rank=1 mailbox=0xbee3 size=16
+  wait all
+  barrier
+"""
+
+
+class Rdma(SystemTest):
+    def completions(self, result):
+        return [(row["rank"], row["window"], row["epoch"], row["buffer"], row["length"], row["crc32"])
+                for row in result.rows("completions.csv")]
+
+    def statuses(self, result):
+        return {(row["rank"], row["name"]): row["status"] for row in result.rows("puts.csv")}
+
+    def software(self, result, key):
+        units = result.stats()["units"]
+        return sum(unit[key] for name, unit in units.items() if name.endswith(".software"))
+
+    def total(self, result, unit, key):
+        units = result.stats()["units"]
+        return sum(value[key] for name, value in units.items() if name.endswith(unit))
+
+    def test_shipped_traces_pass_their_checks(self):
+        ran = 0
+        for trace in TRACES:
+            if any(word in trace.read_text() for word in CRASHES):
+                continue
+            with self.subTest(trace=trace.name):
+                result = self.run_file(trace, *RDMA)
+                self.assertEqual(set(self.statuses(result).values()), {"ok"})
+                ran += 1
+        self.assertGreaterEqual(ran, 4)
+
+    def test_every_call_has_the_same_outcome_as_on_rvma(self):
+        """Statuses, values, lengths and bytes; but for rewind, which the baseline does not have."""
+        rvma = self.run_text(EVERY_CALL)
+        for completion in ("write_imm", "ack_then_send", "last_byte"):
+            for extra in [[], ["--set", "rdma.ooo_tracking=on"]]:
+                with self.subTest(completion=completion, extra=extra):
+                    rdma = self.run_text(EVERY_CALL, *RDMA, *extra, *settings([("rdma.completion", completion),
+                                                                               ("host.pcie.relaxed_ordering", "off")]))
+                    self.assertEqual(self.statuses(rdma), self.statuses(rvma))
+                    calls = [[(row["op"], row["window"], row["status"], row["value"]) for row in result.rows("calls.csv")
+                              if row["op"] != "rewind"] for result in (rvma, rdma)]
+                    self.assertEqual(*calls)
+                    rewinds = [row["status"] for row in rdma.rows("calls.csv") if row["op"] == "rewind"]
+                    self.assertEqual(rewinds, ["unsupported"])
+                    # In catch-all records stands the number of the message, which the protocols count differently.
+                    same = [sorted(row for row in self.completions(result) if row[1] != "z") for result in (rvma, rdma)]
+                    self.assertEqual(*same)
+
+    def test_the_same_bytes_under_both_protocols(self):
+        for faults in ([], FAULTS):
+            rvma = self.run_text(MANY, *settings(faults))
+            rdma = self.run_text(MANY, *RDMA, *settings(faults))
+            self.assertEqual(self.completions(rdma), self.completions(rvma))
+            self.assertEqual(len(self.completions(rdma)), 40)
+            self.assertGreater(rdma.stats()["sim"]["time_ns"], rvma.stats()["sim"]["time_ns"])
+
+    # ------------------------------------------------------------------------------------------ rules of order
+
+    def test_automatic_takes_the_fastest_that_is_right(self):
+        """Ordered path: the write tells by itself. Otherwise: a send behind the acknowledgement, or a tracking NIC."""
+        cases = [
+            ([], 0),
+            (FAULTS, 40),
+            ([("fabric.faults.jitter", "1us")], 40),
+            ([("fabric.faults.reverse", "4")], 40),
+            ([("fabric.topology", "torus"), ("fabric.torus.dims", "2x1"), ("fabric.routing", "adaptive")], 40),
+            ([("fabric.topology", "torus"), ("fabric.torus.dims", "2x1")], 0),
+            ([*FAULTS, ("rdma.ooo_tracking", "on")], 0),
+        ]
+        for pairs, notices in cases:
+            with self.subTest(pairs=pairs):
+                result = self.run_text(MANY, *RDMA, *settings(pairs))
+                self.assertEqual(self.software(result, "notices"), notices)
+
+    def test_wrong_choices_are_found_by_the_check(self):
+        """What is right on an ordered path completes too early on one that is not."""
+        for completion in ("write_imm", "last_byte"):
+            with self.subTest(completion=completion):
+                pairs = [("rdma.completion", completion), ("host.pcie.relaxed_ordering", "off")]
+                self.run_text(MANY, *RDMA, *settings(pairs))
+                wrong = self.run_text(MANY, *RDMA, *settings([*pairs, *FAULTS]), status=1)
+                self.assertRegex(wrong.stderr, r"was counted after \d+ of 12 packets")
+                # The same fabric, the right way.
+                for right in ("ack_then_send", "write_imm_tracked"):
+                    tracking = [("rdma.ooo_tracking", "on")] if right == "write_imm_tracked" else []
+                    self.run_text(MANY, *RDMA, *settings([*FAULTS, ("rdma.completion", right), *tracking]))
+
+    def test_a_tracking_nic_makes_write_imm_right(self):
+        wrong = [("rdma.completion", "write_imm"), *FAULTS]
+        self.run_text(MANY, *RDMA, *settings(wrong), status=1)
+        self.run_text(MANY, *RDMA, *settings([*wrong, ("rdma.ooo_tracking", "on")]))
+
+    # ------------------------------------------------------------------------------------------------ soundness
+
+    def test_random_traffic_over_a_bad_fabric(self):
+        for seed in range(1, 7):
+            for tracking in ("on", "off"):
+                with self.subTest(seed=seed, tracking=tracking):
+                    trace = self.generate("random", "--ranks", 6, "--count", 60, "--size", "32KiB", "--seed", seed)
+                    result = self.run_file(trace, *RDMA, *settings([*FAULTS, ("rdma.ooo_tracking", tracking)]), "--seed",
+                                           seed)
+                    self.assertEqual(set(self.statuses(result).values()), {"ok"})
+
+    def test_runs_repeat_byte_for_byte(self):
+        trace = self.generate("random", "--ranks", 4, "--count", 40, "--size", "16KiB")
+        results = [self.run_file(trace, *RDMA, *settings(FAULTS)) for _ in range(2)]
+        for name in ("completions.csv", "puts.csv", "calls.csv", "links.csv"):
+            self.assertEqual(*[(result.out / name).read_bytes() for result in results])
+
+    def test_ranks_of_one_node_and_of_one_rank(self):
+        trace = self.generate("alltoall", "--ranks", 6, "--iterations", 2)
+        for per_node in (1, 3, 6):
+            result = self.run_file(trace, *RDMA, *settings([("workload.ranks_per_node", per_node)]))
+            self.assertEqual(set(self.statuses(result).values()), {"ok"})
+
+    def test_a_connection_is_set_up_once(self):
+        result = self.run_text(MANY, *RDMA)
+        self.assertEqual(self.software(result, "connections"), 2)
+        self.assertEqual(self.software(result, "requests"), 40)
+        # Request, reply, ready; then a request and a grant a put.
+        self.assertEqual(self.software(result, "control_messages"), 3 + 2 * 40)
+
+    def test_a_missing_buffer_is_asked_for_again(self):
+        text = """rvma-trace 1
+ranks 3
+rank 1
+  init_window w mailbox=0x10 threshold=1op
+  barrier
+  barrier
+  post_buffer w as=b size=64
+  wait b
+rank 0
+  barrier
+  put as=p rank=1 mailbox=0x10 size=64
+  barrier
+  wait p
+rank 2
+  barrier
+  compute 45us
+  barrier
+"""
+        result = self.run_text(text, *RDMA)
+        self.assertEqual(self.statuses(result)["0", "p"], "ok")
+        self.assertGreater(int(result.rows("puts.csv")[0]["tries"]), 1)
+        never = self.run_text(text.replace("  post_buffer w as=b size=64\n  wait b\n", ""), *RDMA)
+        self.assertEqual(self.statuses(never)["0", "p"], "no_buffer")
+        self.assertEqual(never.rows("puts.csv")[0]["tries"], "8")
+
+    def test_software_waits_for_a_computing_core(self):
+        """Without a progress thread a put waits until its receiver makes a call; the RNIC needs nobody."""
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=1op
+  post_buffer w as=b size=64
+  barrier
+  compute 100us
+  wait b
+rank 0
+  barrier
+  put as=p rank=1 mailbox=0x10 size=64
+  wait p
+"""
+        ack = {}
+        for protocol in ("rvma", "rdma"):
+            result = self.run_text(text, "--protocol", protocol)
+            ack[protocol] = float(result.rows("puts.csv")[0]["ack_ns"])
+        self.assertLess(ack["rvma"], 10_000)
+        self.assertGreater(ack["rdma"], 100_000)
+
+    # ----------------------------------------------------------------------------------------- finite hardware
+
+    def test_many_clients_do_not_fit_on_chip(self):
+        """One server, 60 clients: state that no longer fits costs reads of host memory and time, never bytes."""
+        trace = self.generate("incast", "--ranks", 61, "--count", 4, "--size", "2KiB")
+        star = ["--set", "fabric.star.ports=64"]
+        fits = self.run_file(trace, *RDMA, *star)
+        spills = self.run_file(trace, *RDMA, *star, *settings([("rdma.queue_pairs.on_chip", 8),
+                                                                ("rdma.regions.on_chip", 2)]))
+        server = [result.stats()["units"]["node0.nic.receive.queue_pairs"] for result in (fits, spills)]
+        self.assertEqual(server[0]["misses"], 0)
+        self.assertGreater(server[1]["fetches"], 100)
+        self.assertGreaterEqual(server[1]["evictions"], server[1]["fetches"])
+        self.assertLessEqual(server[1]["resident"], 8)
+        self.assertEqual(server[0]["entries"], 61)
+        self.assertGreater(spills.stats()["units"]["node0.pcie"]["dma_reads"],
+                           fits.stats()["units"]["node0.pcie"]["dma_reads"] + 100)
+        for result in (fits, spills):
+            self.assertEqual(set(self.statuses(result).values()), {"ok"})
+
+    # -------------------------------------------------------------------------------------------------- errors
+
+    def test_bad_choices_are_errors(self):
+        trace = self.tmp / "many.trace"
+        trace.write_text(MANY)
+        cases = [
+            (["--protocol", "rdmb"], "--protocol: 'rdmb' is unknown"),
+            ([*RDMA, "--set", "rdma.completion=write_imm_tracked"], "needs a NIC that tracks packets out of order"),
+            ([*RDMA, "--set", "rdma.completion=last_byte", "--set", "workload.payload=none"], "last_byte polls the payload"),
+            ([*RDMA, "--set", "rdma.completion_queue=1000"], "1000 is not a power of two"),
+            ([*RDMA, "--table", "rtl"], "the RDMA baseline has no translation table"),
+        ]
+        for arguments, message in cases:
+            with self.subTest(arguments=arguments):
+                self.expect_error(self.rvma("run", trace, *arguments), message)
+        config = self.tmp / "crash.json"
+        config.write_text('{"fabric": {"faults": {"events": [{"at": "1us", "kind": "node_crash", "where": "1"}]}}}')
+        self.expect_error(self.rvma("run", trace, *RDMA, "--config", config), "nodes do not crash with --protocol rdma")
+
+
+class Compare(SystemTest):
+    """rvma compare: both protocols side by side."""
+
+    def compare(self, trace, *arguments, status=0):
+        self.runs += 1
+        out = self.tmp / f"compare{self.runs}"
+        result = self.rvma("compare", trace, "--out", out, *arguments)
+        self.assertEqual(result.status, status, result.stderr + result.stdout)
+        return result, out
+
+    def test_figures_are_those_of_the_runs(self):
+        trace = self.generate("pingpong", "--iterations", 20)
+        result, out = self.compare(trace, "--check")
+        runs = {run["name"]: run for run in json.loads((out / "compare.json").read_text())["runs"]}
+        self.assertEqual(list(runs), ["rvma", "rdma", "rdma_tracked"])
+        for name, protocol, extra in (("rvma", "rvma", []), ("rdma", "rdma", []),
+                                      ("rdma_tracked", "rdma", ["--set", "rdma.ooo_tracking=on"])):
+            alone = self.run_file(trace, "--protocol", protocol, *extra).stats()
+            kept = json.loads((out / name / "stats.json").read_text())
+            self.assertEqual(kept["units"], alone["units"])
+            self.assertAlmostEqual(runs[name]["time_us"], alone["sim"]["time_ns"] / 1000, places=3)
+            self.assertEqual(runs[name]["polls"], sum(unit.get("polls", 0) for unit in alone["units"].values()))
+            self.assertEqual(runs[name]["wire_bytes"], alone["units"]["fabric"]["wire_bytes"])
+            # The stages add up to the total.
+            stages = dict(runs[name]["breakdown_ns"])
+            total, _ = stages.pop("total"), stages.pop("samples")
+            self.assertAlmostEqual(sum(stages.values()), total, places=2)
+        self.assertIn("Completions: 40, the same length and bytes in each", result.stdout)
+        self.assertGreater(runs["rdma"]["put_to_completion_p50_ns"], 2 * runs["rvma"]["put_to_completion_p50_ns"])
+
+    def test_a_wrong_choice_shows(self):
+        trace = self.tmp / "many.trace"
+        trace.write_text(MANY)
+        pairs = settings([("rdma.completion", "write_imm"), *FAULTS])
+        result, _ = self.compare(trace, "--check", *pairs, status=1)
+        self.assertRegex(result.stderr, r"(?m)^rdma: check: .* was counted after \d+ of 12 packets")
+        self.assertNotRegex(result.stderr, r"(?m)^rvma: check|^rdma_tracked: check")
+
+    def test_errors_are_said_once(self):
+        trace = self.tmp / "bad.trace"
+        trace.write_text("rvma-trace 1\nranks 2\nrank 0\n  putt\n")
+        result = self.rvma("compare", trace)
+        self.expect_error(result, "unknown operation 'putt'")
+        self.assertEqual(result.stderr.count("putt"), 1)
+        self.expect_error(self.rvma("compare"), "no trace given")
+        self.expect_error(self.rvma("compare", trace, "--protocol", "rdma"), "compare runs both")
+
+    def test_without_out_nothing_is_left(self):
+        scratch = self.tmp / "scratch"
+        scratch.mkdir()
+        trace = self.generate("pingpong", "--iterations", 5)
+        before = os.environ.get("TMPDIR")
+        os.environ["TMPDIR"] = str(scratch)
+        try:
+            result = self.rvma("compare", trace)
+        finally:
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
+        self.assertEqual(result.status, 0, result.stderr)
+        self.assertEqual(list(scratch.iterdir()), [])
