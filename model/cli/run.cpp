@@ -480,7 +480,7 @@ class Run {
     report.scoreboard = scoreboard_.get();
     report.stats = &context_.stats();
     report.limits = limits_.limits(recorder_.region());
-    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown());
+    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), stage_waits(context_.stats()));
     report.out_dir = options_.out_dir;
   }
 

@@ -26,6 +26,9 @@
 #include "nic/observer.hpp"
 #include "nic/payload_writer.hpp"
 #include "nic/receive_parser.hpp"
+#include "nic/spill_area.hpp"
+#include "nic/spilled_cache.hpp"
+#include "nic/store_caches.hpp"
 #include "nic/table_unit.hpp"
 #include "nic/transmit.hpp"
 #include "nic/window_calls.hpp"
@@ -63,6 +66,10 @@ class Rnic : public Component {
     command_.set_ring(pid, base, entries, consumed_word);
   }
 
+  /// Where the host has memory for what does not fit on the NIC; once, before the first call. Without it the area
+  /// begins at address 0, which only a host without memory of its own may leave so.
+  void set_spill_area(const SpillArea& area);
+
   const CommandUnit& command() const { return command_; }
   const Transmit& transmit() const { return transmit_; }
   const Egress& egress() const { return egress_; }
@@ -96,6 +103,7 @@ class Rnic : public Component {
   };
 
   void bind_units();
+  void bind_caches();
   void b_transport(tlm::tlm_generic_payload& transaction, sc_core::sc_time& delay);
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& transaction, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
@@ -103,6 +111,10 @@ class Rnic : public Component {
 
   InterruptArm arm_;
   WindowStore windows_;
+  SpilledCache buffer_cache_;
+  SpilledCache counter_cache_;
+  SpilledCache receive_context_cache_;
+  SpilledCache transmit_context_cache_;
   std::unique_ptr<TableUnit> table_;
   ReceiveParser parser_;
   AddressConversion conversion_;
@@ -110,6 +122,8 @@ class Rnic : public Component {
   CounterUnit counters_;
   CompletionWriter completion_writer_;
   ContextCache contexts_;
+  StoreCaches store_caches_;
+  CounterFetch counter_fetch_;
   WindowCalls window_calls_;
   DeliveryUnit delivery_;
   CommandUnit command_;

@@ -36,6 +36,10 @@ Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Confi
     nic().dma.bind(pcie_.device_dma);
     pcie_.device_mmio.bind(nic().mmio);
   }
+  // What does not fit on the NIC goes to memory that the host lends it, whichever incarnation it is.
+  const std::uint64_t spill_bytes = SpillArea::at({}, config.nic).bytes;
+  const SpillArea spill_area = SpillArea::at(frames_.allocate_contiguous(spill_bytes), config.nic);
+  for (const std::unique_ptr<Rnic>& nic : nics_) nic->set_spill_area(spill_area);
   // 2. Processes.
   processes_.reserve(p.processes);
   for (std::uint32_t i = 0; i < p.processes; ++i) {

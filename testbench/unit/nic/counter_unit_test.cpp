@@ -74,7 +74,7 @@ struct Bench {
     call.mailbox = Mailbox{1};
     call.threshold = threshold;
     call.placement = placement;
-    slot = store.allocate_window(call, Pid{0}).slot;
+    slot = store.allocate_window(call, Pid{0}).window;
     store.open_window(slot);
     sc_core::sc_start(SimContext::to_sc(Time::from_ps(1)));
   }
@@ -130,7 +130,7 @@ TEST(CounterUnit, TakesEffectAfterItsLatency) {
   bench.unit.count(bench.single(4, 8), Time::from_ps(9'400));  // taken at the next edge, 10 ns
   bench.run_ns(10 + kLatency - 1);
   EXPECT_TRUE(bench.log.empty());
-  EXPECT_EQ(bench.store.completed_epochs(bench.slot), 0U);
+  EXPECT_EQ(bench.store.completed_epochs(bench.window), 0U);
   bench.run_ns(1);
   EXPECT_EQ(bench.log, (std::vector<Record>{{"end 4", 15, 15}, {"complete 0", 15, 15}}));
   ASSERT_EQ(bench.writer.seen.size(), 1U);
@@ -221,7 +221,7 @@ TEST(CounterUnit, FlushHandsOverBeforeItReturns) {
   bench.run_ns(50);
   BufferId retired;
   Epoch epoch;
-  ASSERT_EQ(bench.store.inc_epoch(bench.slot, retired, epoch), Status::ok);
+  ASSERT_EQ(bench.store.inc_epoch(bench.window, retired, epoch), Status::ok);
   const Time behind = bench.unit.flush_completions(bench.unit.now());
   ASSERT_EQ(bench.log, (std::vector<Record>{{"complete 0", 50, 51 + kLatency}}));
   bench.run_ns(100);

@@ -26,7 +26,9 @@ inline NicConfig small_config() {
   config.windows.on_chip = 4;
   config.windows.spill = false;
   config.buffers.on_chip = 16;
+  config.buffers.spill = false;
   config.counters.on_chip = 8;
+  config.counters.spill = false;
   config.binding.on_chip = 8;
   config.history = 4;
   config.closed_memory = 2;
@@ -102,8 +104,8 @@ class Rig {
   WindowId open(Mailbox mailbox, const WindowSpec& spec) {
     const auto allocated = store.allocate_window(init_call(mailbox, spec), kPid);
     EXPECT_EQ(allocated.status, Status::ok);
-    store.open_window(allocated.slot);
-    return allocated.slot;
+    store.open_window(allocated.window);
+    return allocated.window;
   }
   BufferId post(std::uint64_t size) { return post_to(slot, size); }
   BufferId post_to(WindowId window, std::uint64_t size) {
