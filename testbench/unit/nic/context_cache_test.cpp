@@ -223,7 +223,7 @@ TEST(ContextCache, ThoseWhoWaitForOneContextShareItsFetchAndGoOnInOrder) {
 }
 
 TEST(ContextCache, AContextThatHasNotChangedIsNotWrittenBack) {
-  Bench bench(1);
+  Bench bench(small_config(1));
   bench.open(10);
   const WindowId b = bench.open(11);
   const auto come = [&bench](std::uint64_t mailbox) {
@@ -243,7 +243,7 @@ TEST(ContextCache, AContextThatHasNotChangedIsNotWrittenBack) {
 }
 
 TEST(ContextCache, PinsGoWithTheirWindow) {
-  Bench bench(2);
+  Bench bench(small_config(2));
   const WindowId a = bench.open(10);
   ASSERT_TRUE(bench.cache.pin(a));
   bench.open(11);

@@ -74,15 +74,15 @@ struct Bench {
     call.mailbox = Mailbox{1};
     call.threshold = threshold;
     call.placement = placement;
-    slot = store.allocate_window(call, Pid{0}).window;
-    store.open_window(slot);
+    window = store.allocate_window(call, Pid{0}).window;
+    store.open_window(window);
     sc_core::sc_start(SimContext::to_sc(Time::from_ps(1)));
   }
   void post(std::uint64_t size) {
     Descriptor call;
     call.opcode = Opcode::post_buffer;
     call.length = size;
-    store.post_buffer(slot, call);
+    store.post_buffer(window, call);
   }
   DataHeader header(std::uint32_t id, std::uint64_t length, std::uint32_t index) const {
     DataHeader made;
@@ -103,7 +103,7 @@ struct Bench {
     packet.left[static_cast<std::size_t>(Stage::dma_write)] = Time::from_ps(1);
     return packet;
   }
-  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, WindowLookup{true, slot, false}); }
+  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, WindowLookup{true, window, false}); }
   /// Binds a message of one packet.
   PlacedPacket single(std::uint32_t id, std::uint64_t length) {
     const DataHeader cut = header(id, length, 0);
@@ -121,7 +121,7 @@ struct Bench {
   FakeDelivery delivery;
   FakeWriter writer;
   CounterUnit unit;
-  WindowId slot;
+  WindowId window;
 };
 
 TEST(CounterUnit, TakesEffectAfterItsLatency) {

@@ -11,11 +11,11 @@ namespace {
 struct RewindRig : Rig {
   using Rig::Rig;
   WindowStore::RewindAnswer rewind(std::uint64_t n, std::uint64_t oldest = 0) {
-    return store.begin_rewind(slot, n, Epoch{oldest}, [this] { ++drained; });
+    return store.begin_rewind(window, n, Epoch{oldest}, [this] { ++drained; });
   }
   std::vector<std::uint64_t> words() const {
     std::vector<RewoundBuffer> buffers;
-    store.rewound_buffers(slot, buffers);
+    store.rewound_buffers(window, buffers);
     std::vector<std::uint64_t> words;
     for (const RewoundBuffer& buffer : buffers) words.push_back(buffer.word.value());
     return words;

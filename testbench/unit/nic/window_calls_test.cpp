@@ -142,7 +142,7 @@ struct Bench {
     return answer ? answer->status : Status::unsupported;
   }
   BindAnswer bind(std::uint64_t length, std::uint32_t index = 0) {
-    return store.bind(NodeId{0}, header(length, index), WindowLookup{true, slot(), false});
+    return store.bind(NodeId{0}, header(length, index), WindowLookup{true, window(), false});
   }
   static DataHeader header(std::uint64_t length, std::uint32_t index) {
     DataHeader made;
@@ -153,7 +153,7 @@ struct Bench {
     made.payload_length = static_cast<std::uint16_t>(std::min<std::uint64_t>(64, length - 64 * index));
     return made;
   }
-  WindowId slot() { return store.locate(kPid, kMailbox).window; }
+  WindowId window() { return store.locate(kPid, kMailbox).window; }
   bool count(const BindAnswer& bound, std::uint32_t bytes) {
     PlacedPacket packet;
     packet.buffer = bound.place.buffer;

@@ -601,7 +601,7 @@ struct OneTime {
     rig.store.open_window(slot);
   }
   Mailbox mailbox;
-  WindowId slot;
+  WindowId window;
 };
 
 TEST(OneTimeWindow, RefusesClosedFromRetirementAndFreesItself) {
