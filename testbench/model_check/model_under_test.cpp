@@ -97,7 +97,7 @@ void ModelUnderTest::open(const Scenario& scenario) {
   call.placement = scenario.is_managed ? Placement::managed : Placement::steered;
   call.key = scenario.key;
   call.length = scenario.buffers.front();
-  slot_ = store_.allocate_window(call, kPid).slot;
+  slot_ = store_.allocate_window(call, kPid).window;
   const auto post = [&](std::uint64_t number) {
     Descriptor buffer;
     buffer.opcode = Opcode::post_buffer;
@@ -127,10 +127,10 @@ Observed ModelUnderTest::apply(const Action& action, const Arrival& arrival) {
     case Act::new_generation:
       break;  // at the senders only
     case Act::inc_epoch: {
-      const WindowStore::SlotAnswer found = store_.find_window(kPid, kMailbox);
+      const WindowStore::WindowAnswer found = store_.find_window(kPid, kMailbox);
       BufferId retired;
       Epoch epoch;
-      seen.call = status_of(found.status == Status::ok ? store_.inc_epoch(found.slot, retired, epoch) : found.status);
+      seen.call = status_of(found.status == Status::ok ? store_.inc_epoch(found.window, retired, epoch) : found.status);
       break;
     }
     case Act::rewind:
@@ -303,7 +303,7 @@ void ModelUnderTest::take(Observed& seen) {
 /// WindowCalls::rewind().
 Observed ModelUnderTest::rewind(std::uint64_t n) {
   Observed seen;
-  const WindowStore::SlotAnswer found = store_.find_window(kPid, kMailbox);
+  const WindowStore::WindowAnswer found = store_.find_window(kPid, kMailbox);
   if (found.status != Status::ok) {
     seen.call = status_of(found.status);
     return seen;
@@ -343,7 +343,7 @@ Observed ModelUnderTest::finish_rewind() {
 /// WindowCalls::close().
 Observed ModelUnderTest::close() {
   Observed seen;
-  const WindowStore::SlotAnswer found = store_.find_window(kPid, kMailbox);
+  const WindowStore::WindowAnswer found = store_.find_window(kPid, kMailbox);
   if (found.status != Status::ok) {
     seen.call = status_of(found.status);
     return seen;
@@ -374,7 +374,7 @@ void ModelUnderTest::reap() {
   store_.take_expired(expired);
   for (const WindowStore::Expired& window : expired) {
     in_table_ = false;
-    store_.release_window(window.slot);
+    store_.release_window(window.window);
   }
 }
 
@@ -383,15 +383,15 @@ void ModelUnderTest::reap() {
 
 Snapshot ModelUnderTest::snapshot() {
   Snapshot seen;
-  const WindowStore::SlotAnswer found = store_.locate(kPid, kMailbox);
+  const WindowStore::WindowAnswer found = store_.locate(kPid, kMailbox);
   const bool is_closed = store_.is_closed(kPid, kMailbox);
   seen.window_exists = found.status == Status::ok && !is_closed;
   seen.is_rewind_drained = seen.window_exists && drained_;
   if (seen.window_exists) {
-    seen.completed = store_.completed_epochs(found.slot);
+    seen.completed = store_.completed_epochs(found.window);
     std::vector<WindowStore::CompletedBuffer> history;
     for (std::uint64_t n = kHistory; n > 0; --n) {
-      if (store_.completed_buffers(found.slot, n, history) == Status::ok) break;
+      if (store_.completed_buffers(found.window, n, history) == Status::ok) break;
     }
     for (const WindowStore::CompletedBuffer& epoch : history) {
       seen.history.push_back({epoch.epoch.value(), static_cast<int>(epoch.head.value() / kHeadStep) - 1, epoch.length});
