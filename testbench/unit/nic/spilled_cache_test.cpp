@@ -288,7 +288,7 @@ TEST_P(EachPolicy, KeepsBook) {
       ++asked;
       bench.cache.fetch(entry, Wait::other, [&told] { ++told; });
     }
-    if (random.below(3) == 0) bench.run(static_cast<std::int64_t>(random.below(150)));
+    if (random.below(3) == 0) bench.run(1 + static_cast<std::int64_t>(random.below(150)));
     std::uint32_t here = 0;
     std::uint32_t there = 0;
     for (std::uint32_t i = 0; i < exists.size(); ++i) {
