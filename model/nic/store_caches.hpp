@@ -60,9 +60,11 @@ class CounterFetch : public sc_core::sc_object, public CounterIf {
       return;
     }
     packet.payload.reset();
-    counters_.fetch(packet.buffer.value(), SpilledCache::Wait::to_count,
-                    [this, packet, at] { hand_on(packet, std::max(at, SimContext::now())); });
+    counters_.fetch(packet.buffer.value(), SpilledCache::Wait::to_count, [this, packet, at] {
+      hand_on(packet, std::max({at, SimContext::now(), unit_.room_at()}));
+    });
   }
+  Time room_at() const override { return unit_.room_at(); }
 
  private:
   /// The unit takes counts in the order of their times.

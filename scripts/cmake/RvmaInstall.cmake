@@ -10,7 +10,8 @@ set(RVMA_INSTALL_SHAREDIR "${CMAKE_INSTALL_DATADIR}/rvma")
 
 # Of what is installed: broken invariants name their file as the tree does, not where it was built.
 add_library(rvma_relocatable INTERFACE)
-target_compile_options(rvma_relocatable INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+target_compile_options(rvma_relocatable INTERFACE "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/="
+                                                  "-ffile-prefix-map=${PROJECT_BINARY_DIR}/=")
 
 # rvma_install_package(): after every target is declared.
 function(rvma_install_package)

@@ -25,7 +25,9 @@ NicConfig ModelUnderTest::config_of(const Scenario& scenario) {
   config.windows.on_chip = 4;
   config.windows.spill = false;
   config.buffers.on_chip = 8;
+  config.buffers.spill = false;
   config.counters.on_chip = 8;
+  config.counters.spill = false;
   config.binding.on_chip = scenario.binding_entries;
   config.history = kHistory;
   config.closed_memory = 2;
