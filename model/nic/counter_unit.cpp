@@ -14,6 +14,8 @@ CounterUnit::CounterUnit(const sc_core::sc_module_name& name, SimContext& contex
       windows_(windows),
       observers_(observers),
       latency_(config.counters.latency),
+      forwarding_(config.counters.forwarding),
+      taken_(config.counters.queue.get()),
       writer_latency_(config.completion.latency),
       update_(*this, "update", [this] { run(); }) {
   context.stats().add(path(), stats_);
@@ -27,20 +29,39 @@ CounterUnit::CounterUnit(const sc_core::sc_module_name& name, SimContext& contex
   });
 }
 
-Cycles CounterUnit::occupy(Time at) {
+Cycles CounterUnit::occupy(Time at, Cycles earliest) {
   const Cycles arrival = clock().edge_at_or_after(at);
-  const Cycles taken = std::max(arrival, next_free_);
+  const Cycles free = std::max(arrival, next_free_);
+  const Cycles taken = std::max(free, earliest);
   next_free_ = taken + Cycles{1};
   const Time taken_time = clock().time_of(taken);
-  ++stats_.updates;
-  stats_.update.occupy(clock().time_of(next_free_) - taken_time, 1);
+  // Whoever stalls at the pipeline's head keeps it from everybody: it is as busy as if it worked.
+  stats_.update.occupy(clock().time_of(next_free_) - clock().time_of(free), 1);
+  if (taken > free) {
+    ++stats_.stalls;
+    stats_.stall_ns += taken_time - clock().time_of(free);
+  }
   if (taken > arrival) stats_.waited_ns += taken_time - clock().time_of(arrival);
+  taken_[stats_.updates.value() % taken_.size()] = taken;
+  ++stats_.updates;
   return taken + latency_;
+}
+
+Cycles CounterUnit::occupy_counter(BufferId buffer, Time at) {
+  if (buffer.index() >= written_back_.size()) written_back_.resize(buffer.index() + 1);
+  Cycles& written_back = written_back_[buffer.index()];
+  written_back = occupy(at, written_back);
+  return written_back;
+}
+
+Time CounterUnit::room_at() const {
+  if (stats_.updates.value() < taken_.size()) return Time::zero();
+  return clock().time_of(taken_[stats_.updates.value() % taken_.size()]);
 }
 
 void CounterUnit::count(PlacedPacket packet, Time at) {
   packet.payload.reset();
-  const Cycles due = occupy(at);
+  const Cycles due = forwarding_ ? occupy(at) : occupy_counter(packet.buffer, at);
   if (!windows_.ends_message(packet)) {
     windows_.count(packet);
     return;

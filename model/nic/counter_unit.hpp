@@ -21,9 +21,12 @@ struct CounterUnitStats {
   Counter messages{"messages", "messages counted whole"};
   Counter completions{"epochs", "completions handed to the completion writer"};
   TimeSum waited_ns{"time that updates waited for earlier ones, each on its own"};
+  Counter stalls{"updates", "updates that waited for the one before of their counter to be written back"};
+  TimeSum stall_ns{"time that the pipeline stood still for them"};
   Peak queue{"messages", "counts that would end a message and were not due yet"};
-  Utilisation update{WorkKind::operations, "updates, one a cycle"};
-  BOOST_DESCRIBE_CLASS(CounterUnitStats, (), (updates, messages, completions, waited_ns, queue, update), (), ())
+  Utilisation update{WorkKind::operations, "updates, one a cycle, and stalls before them"};
+  BOOST_DESCRIBE_CLASS(CounterUnitStats, (),
+                       (updates, messages, completions, waited_ns, stalls, stall_ns, queue, update), (), ())
 };
 
 /// For calls that make completions due.
@@ -34,11 +37,14 @@ class CompletionFlushIf : public virtual sc_core::sc_interface {
   virtual Time flush_completions(Time at) = 0;
 };
 
-/// One update a cycle, taking effect nic.counters.latency cycles after the edge at which it was taken. A packet that
+/// A pipeline of read, add, compare and write back: one update a cycle, in order of arrival, taking effect
+/// nic.counters.latency cycles after the edge at which it was taken. With nic.counters.forwarding an update finds the
+/// value of one before it that is still in the pipeline; without, one of the same counter (of a posted buffer) is not
+/// taken before that is written back, and the updates behind it stand as long. A packet that
 /// does not end its message changes nothing that can be seen before the one that does, so only the latter costs an
 /// activation; several that are due share it.
 ///
-/// The input has no limit of its own: it holds at most what the DMA engine's write queue let through.
+/// At most nic.counters.queue updates wait to be taken: beyond it packets keep their place in the input buffer.
 class CounterUnit : public Component, public CounterIf, public CompletionFlushIf {
  public:
   sc_core::sc_port<DeliveryIf> delivery;
@@ -49,6 +55,7 @@ class CounterUnit : public Component, public CounterIf, public CompletionFlushIf
               WindowStore& windows, const ObserverList& observers);
 
   void count(PlacedPacket packet, Time at) override;
+  Time room_at() const override;
   Time flush_completions(Time at) override;
 
   const CounterUnitStats& stats() const { return stats_; }
@@ -61,8 +68,11 @@ class CounterUnit : public Component, public CounterIf, public CompletionFlushIf
 
   void run();
   void arm();
-  /// Books the unit for one update that arrives at `at`; returns the cycle of its effect.
-  Cycles occupy(Time at);
+  /// Books the unit for one update that arrives at `at` and can be taken in cycle `earliest`, not before; returns the
+  /// cycle of its effect.
+  Cycles occupy(Time at, Cycles earliest = {});
+  /// First cycle in which an update of the buffer's counter can be taken; books it. Without forwarding only.
+  Cycles occupy_counter(BufferId buffer, Time at);
   void end_message(PlacedPacket& packet, Cycles cycle);
   void hand_over(const StageTimes& left, Cycles cycle);
 
@@ -70,8 +80,11 @@ class CounterUnit : public Component, public CounterIf, public CompletionFlushIf
   WindowStore& windows_;
   const ObserverList& observers_;
   Cycles latency_;
+  bool forwarding_;
   Cycles next_free_;
-  FifoRing<Update> queue_;  ///< counts that end a message
+  std::vector<Cycles> taken_;         ///< cycles of the last nic.counters.queue updates, by number
+  std::vector<Cycles> written_back_;  ///< by buffer: cycle of its last update's effect; without forwarding
+  FifoRing<Update> queue_;            ///< counts that end a message
   bool flush_wanted_ = false;
   Cycles flush_due_;
   Cycles writer_latency_;

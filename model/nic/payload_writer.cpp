@@ -68,7 +68,8 @@ void PayloadWriter::finish() {
   if (finishing_) return;
   finishing_ = true;
   while (!pending_.empty() && !pending_.front().done.is_never()) {
-    last_done_ = std::max(last_done_, pending_.front().done);
+    // It leaves when it is done and the counters take it.
+    last_done_ = std::max({last_done_, pending_.front().done, counter->room_at()});
     const Time at = last_done_;
     PlacedPacket packet = pending_.pop().packet;
     ++first_tag_;

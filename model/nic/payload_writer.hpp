@@ -29,7 +29,8 @@ struct PayloadWriterStats {
 };
 
 /// Payload passes at nic.datapath bytes a cycle, a packet without any takes one cycle. A packet is done once its last
-/// byte has both left the input buffer and entered the posted channel, and not before an earlier packet is.
+/// byte has both left the input buffer and entered the posted channel, and not before an earlier packet is. Then it
+/// leaves, once the counter unit has room for it.
 class PayloadWriter : public Component, public PayloadWriterIf, public DmaClient {
  public:
   sc_core::sc_port<DmaIf> dma;

@@ -74,6 +74,8 @@ void TableUnit::tell() {
 
 void TableUnit::count(TableOperation operation, const TableAnswer& answer) {
   stats_.command_cycles += static_cast<std::uint64_t>(answer.used.count());
+  const Cycles answered = current_cycle();
+  stats_.command_port.occupy(clock().time_of(answered) - clock().time_of(answered - answer.used), 1);
   if (answer.status == TableStatus::full) ++stats_.full;
   if (answer.status != TableStatus::ok) return;
   const std::uint32_t in_stash = answer.in_stash ? 1 : 0;

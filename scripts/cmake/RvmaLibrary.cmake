@@ -1,13 +1,21 @@
-# rvma_library(NAME SOURCES... LINK targets...): one hardware block, one library target rvma::NAME.
+# rvma_library(NAME SOURCES... LINK targets...): one hardware block, one library target rvma::NAME, here and in what
+# find_package(rvma) gives to others. Its headers are all in the folder that declares it.
 function(rvma_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_library(rvma_${name} STATIC ${arg_SOURCES})
   add_library(rvma::${name} ALIAS rvma_${name})
-  target_include_directories(rvma_${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/model>")
+  set_target_properties(rvma_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(
+    rvma_${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/model>"
+                        "$<INSTALL_INTERFACE:${RVMA_INSTALL_INCLUDEDIR}>")
+  target_compile_features(rvma_${name} PUBLIC cxx_std_17)
   target_link_libraries(
     rvma_${name}
     PUBLIC ${arg_LINK}
-    PRIVATE $<BUILD_INTERFACE:rvma_flags>)
+    PRIVATE $<BUILD_INTERFACE:rvma_flags> $<BUILD_INTERFACE:rvma_relocatable>)
+  install(TARGETS rvma_${name} EXPORT rvma ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/" DESTINATION "${RVMA_INSTALL_INCLUDEDIR}/${name}"
+          FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 endfunction()
 
 # rvma_unit_test(NAME SOURCES... LINK targets... [LABELS ...]): a GoogleTest program; CTest runs each test in a process

@@ -64,8 +64,13 @@ NicConfig test_config() {
 }
 
 struct Bench {
-  explicit Bench(std::uint64_t threshold, Placement placement = Placement::steered)
-      : store(config), delivery(log), writer(log), unit("counter", context, config, NodeId{0}, store, observers) {
+  explicit Bench(std::uint64_t threshold, Placement placement = Placement::steered,
+                 const NicConfig& nic = test_config())
+      : config(nic),
+        store(config),
+        delivery(log),
+        writer(log),
+        unit("counter", context, config, NodeId{0}, store, observers) {
     unit.delivery(delivery);
     unit.completions(writer);
     observers.add(observer);
@@ -74,15 +79,15 @@ struct Bench {
     call.mailbox = Mailbox{1};
     call.threshold = threshold;
     call.placement = placement;
-    slot = store.allocate_window(call, Pid{0}).slot;
-    store.open_window(slot);
+    window = store.allocate_window(call, Pid{0}).window;
+    store.open_window(window);
     sc_core::sc_start(SimContext::to_sc(Time::from_ps(1)));
   }
   void post(std::uint64_t size) {
     Descriptor call;
     call.opcode = Opcode::post_buffer;
     call.length = size;
-    store.post_buffer(slot, call);
+    store.post_buffer(window, call);
   }
   DataHeader header(std::uint32_t id, std::uint64_t length, std::uint32_t index) const {
     DataHeader made;
@@ -103,7 +108,7 @@ struct Bench {
     packet.left[static_cast<std::size_t>(Stage::dma_write)] = Time::from_ps(1);
     return packet;
   }
-  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, WindowLookup{true, slot, false}); }
+  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, WindowLookup{true, window, false}); }
   /// Binds a message of one packet.
   PlacedPacket single(std::uint32_t id, std::uint64_t length) {
     const DataHeader cut = header(id, length, 0);
@@ -113,7 +118,7 @@ struct Bench {
   void run_ns(std::int64_t ns) { sc_core::sc_start(SimContext::to_sc(Time::from_ns(ns))); }
 
   SimContext context{1};
-  NicConfig config = test_config();
+  NicConfig config;
   WindowStore store;
   ObserverList observers;
   CountObserver observer;
@@ -121,7 +126,7 @@ struct Bench {
   FakeDelivery delivery;
   FakeWriter writer;
   CounterUnit unit;
-  WindowId slot;
+  WindowId window;
 };
 
 TEST(CounterUnit, TakesEffectAfterItsLatency) {
@@ -130,7 +135,7 @@ TEST(CounterUnit, TakesEffectAfterItsLatency) {
   bench.unit.count(bench.single(4, 8), Time::from_ps(9'400));  // taken at the next edge, 10 ns
   bench.run_ns(10 + kLatency - 1);
   EXPECT_TRUE(bench.log.empty());
-  EXPECT_EQ(bench.store.completed_epochs(bench.slot), 0U);
+  EXPECT_EQ(bench.store.completed_epochs(bench.window), 0U);
   bench.run_ns(1);
   EXPECT_EQ(bench.log, (std::vector<Record>{{"end 4", 15, 15}, {"complete 0", 15, 15}}));
   ASSERT_EQ(bench.writer.seen.size(), 1U);
@@ -157,6 +162,113 @@ TEST(CounterUnit, SustainsAnUpdateACycle) {
   EXPECT_EQ(bench.unit.stats().update.busy(), Time::from_ns(kUpdates));
   EXPECT_EQ(bench.unit.stats().waited_ns.value(), Time::from_ns(kUpdates * (kUpdates - 1) / 2));
   EXPECT_EQ(bench.unit.stats().queue.value(), static_cast<std::uint64_t>(kUpdates));
+}
+
+NicConfig stalling_config() {
+  NicConfig config = test_config();
+  config.counters.forwarding = false;
+  return config;
+}
+
+/// Updates that all come at 10 ns, each a message of its own; `counted(ns)` is how many have taken effect by then.
+struct Burst {
+  Burst(const NicConfig& config, std::int64_t updates, std::int64_t buffers)
+      : bench(8ULL * static_cast<std::uint64_t>(updates / buffers), Placement::steered, config) {
+    for (std::int64_t i = 0; i < buffers; ++i) bench.post(4096);
+    // A buffer is full after updates / buffers messages: update i is of buffer i % buffers.
+    std::vector<PlacedPacket> packets;
+    for (std::int64_t i = 0; i < updates; ++i) packets.push_back(bench.single(static_cast<std::uint32_t>(i), 8));
+    for (std::int64_t i = 0; i < updates; ++i) {
+      const std::int64_t of_buffer = i % buffers * (updates / buffers) + i / buffers;
+      bench.unit.count(packets[static_cast<std::size_t>(of_buffer)], Time::from_ns(10));
+    }
+  }
+  int counted(std::int64_t ns) {
+    bench.run_ns(ns - passed);
+    passed = ns;
+    return bench.observer.counted;
+  }
+  Bench bench;
+  std::int64_t passed = 0;
+};
+
+TEST(CounterUnit, WithForwardingNUpdatesOfOneCounterTakeNAndTheLatency) {
+  Burst burst(test_config(), 100, 1);
+  const std::int64_t last = 10 + 100 + kLatency - 1;  // the first is taken in the cycle in which it comes
+  EXPECT_EQ(burst.counted(10 + kLatency - 1), 0);
+  EXPECT_EQ(burst.counted(10 + kLatency), 1);
+  EXPECT_EQ(burst.counted(last - 1), 99);
+  EXPECT_TRUE(burst.bench.writer.seen.empty());
+  EXPECT_EQ(burst.counted(last), 100);
+  EXPECT_EQ(burst.bench.writer.seen.size(), 1U);
+  EXPECT_EQ(burst.bench.unit.stats().stalls.value(), 0U);
+  EXPECT_EQ(burst.bench.unit.stats().update.busy(), Time::from_ns(100));
+}
+
+TEST(CounterUnit, WithoutForwardingNUpdatesOfOneCounterTakeNLatencies) {
+  Burst burst(stalling_config(), 100, 1);
+  const std::int64_t last = 10 + 100 * kLatency;
+  EXPECT_EQ(burst.counted(10 + kLatency - 1), 0);
+  EXPECT_EQ(burst.counted(10 + kLatency), 1);
+  EXPECT_EQ(burst.counted(10 + 2 * kLatency - 1), 1);
+  EXPECT_EQ(burst.counted(10 + 2 * kLatency), 2);
+  EXPECT_EQ(burst.counted(last - 1), 99);
+  EXPECT_TRUE(burst.bench.writer.seen.empty());
+  EXPECT_EQ(burst.counted(last), 100);
+  EXPECT_EQ(burst.bench.writer.seen.size(), 1U);
+  const CounterUnitStats& stats = burst.bench.unit.stats();
+  EXPECT_EQ(stats.stalls.value(), 99U);
+  EXPECT_EQ(stats.stall_ns.value(), Time::from_ns(99 * (kLatency - 1)));
+  EXPECT_EQ(stats.update.busy(), Time::from_ns(100 + 99 * (kLatency - 1))) << "standing still is being busy";
+}
+
+TEST(CounterUnit, DifferentCountersAreNeverStalled) {
+  // As many counters in turn as an update has cycles: each is written back when its next update comes.
+  Burst enough(stalling_config(), 20 * kLatency, kLatency);
+  EXPECT_EQ(enough.counted(10 + 20 * kLatency + kLatency - 2), 20 * kLatency - 1);
+  EXPECT_EQ(enough.counted(10 + 20 * kLatency + kLatency - 1), 20 * kLatency);
+  EXPECT_EQ(enough.bench.unit.stats().stalls.value(), 0U);
+}
+
+TEST(CounterUnit, OneCounterTooFewInTurnStallsForOneCycle) {
+  Burst burst(stalling_config(), 20 * (kLatency - 1), kLatency - 1);
+  // 20 turns, each as long as the latency; the last one is as long as it has counters.
+  const std::int64_t last = 10 + 19 * kLatency + (kLatency - 1) + kLatency - 1;
+  EXPECT_EQ(burst.counted(last - 1), 20 * (kLatency - 1) - 1);
+  EXPECT_EQ(burst.counted(last), 20 * (kLatency - 1));
+  EXPECT_EQ(burst.bench.unit.stats().stalls.value(), 19U);
+  EXPECT_EQ(burst.bench.unit.stats().stall_ns.value(), Time::from_ns(19));
+}
+
+/// Two updates of one counter, the second `gap` cycles behind the first; returns how many stalled.
+std::uint64_t stalls_at(std::int64_t gap) {
+  Bench bench(1000, Placement::steered, stalling_config());
+  bench.post(4096);
+  const PlacedPacket first = bench.single(0, 8);
+  const PlacedPacket second = bench.single(1, 8);
+  bench.unit.count(first, Time::from_ns(10));
+  bench.unit.count(second, Time::from_ns(10 + gap));
+  bench.run_ns(10 + gap + kLatency + 1);
+  EXPECT_EQ(bench.observer.counted, 2);
+  return bench.unit.stats().stalls.value();
+}
+
+TEST(CounterUnit, AnUpdateBeforeTheWriteBackStalls) { EXPECT_EQ(stalls_at(kLatency - 1), 1U); }
+
+TEST(CounterUnit, AnUpdateAtTheWriteBackDoesNot) { EXPECT_EQ(stalls_at(kLatency), 0U); }
+
+TEST(CounterUnit, RoomComesWithTheUpdateThatLeavesTheQueue) {
+  NicConfig config = stalling_config();
+  config.counters.queue = 3;
+  Bench bench(1000, Placement::steered, config);
+  bench.post(4096);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(bench.unit.room_at(), Time::zero()) << i;
+    bench.unit.count(bench.single(i, 8), Time::from_ns(10));
+  }
+  EXPECT_EQ(bench.unit.room_at(), Time::from_ns(10));
+  bench.unit.count(bench.single(3, 8), Time::from_ns(10));
+  EXPECT_EQ(bench.unit.room_at(), Time::from_ns(10 + kLatency)) << "the second is taken then";
 }
 
 TEST(CounterUnit, OneActivationAMessageAtMost) {
@@ -221,7 +333,7 @@ TEST(CounterUnit, FlushHandsOverBeforeItReturns) {
   bench.run_ns(50);
   BufferId retired;
   Epoch epoch;
-  ASSERT_EQ(bench.store.inc_epoch(bench.slot, retired, epoch), Status::ok);
+  ASSERT_EQ(bench.store.inc_epoch(bench.window, retired, epoch), Status::ok);
   const Time behind = bench.unit.flush_completions(bench.unit.now());
   ASSERT_EQ(bench.log, (std::vector<Record>{{"complete 0", 50, 51 + kLatency}}));
   bench.run_ns(100);

@@ -68,6 +68,20 @@ TEST(PayloadWriter, WritesAtOnceAndTellsInOneTime) {
   EXPECT_EQ(bench.unit.stats().channel_ns.value(), ns(5));
 }
 
+TEST(PayloadWriter, PacketKeepsItsPlaceUntilTheCountersHaveRoom) {
+  Bench bench;
+  bench.dma.write_time = ns(5);
+  bench.counter.room = ns(40);
+  bench.place(0, 64, 10);
+  bench.counter.room = ns(3);
+  bench.place(1, 0, 20);
+  ASSERT_EQ(bench.counter.calls.size(), 2U);
+  EXPECT_EQ(bench.counter.calls[0].at, cycle(40));
+  EXPECT_EQ(bench.credit.calls[0], std::make_pair(164U, cycle(40)));
+  EXPECT_EQ(bench.delivery.disposals[0].at, cycle(40));
+  EXPECT_EQ(bench.counter.calls[1].at, cycle(40)) << "in the order of the writes";
+}
+
 TEST(PayloadWriter, PayloadOccupiesTheDatapath) {
   Bench bench;
   for (const std::uint32_t bytes : {64U, 65U, 4096U, 1U}) bench.place(0, bytes, 10);

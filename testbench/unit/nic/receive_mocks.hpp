@@ -257,7 +257,9 @@ class FakeCounter : public sc_core::sc_object, public CounterIf {
     RVMA_ASSERT(calls.empty() || calls.back().at <= at, "counted out of order");
     calls.push_back({std::move(packet), at});
   }
+  Time room_at() const override { return room; }
   std::vector<Call> calls;
+  Time room;
 };
 
 class FakeObserver : public NicObserver {
@@ -355,10 +357,10 @@ inline WindowId open_window(WindowStore& store, std::uint64_t mailbox, std::uint
   call.threshold = threshold;
   call.key = key;
   call.placement = placement;
-  const WindowStore::SlotAnswer answer = store.allocate_window(call, Pid{0});
+  const WindowStore::WindowAnswer answer = store.allocate_window(call, Pid{0});
   RVMA_ASSERT(answer.status == Status::ok, "window not allocated");
-  store.open_window(answer.slot);
-  return answer.slot;
+  store.open_window(answer.window);
+  return answer.window;
 }
 
 inline BufferId post(WindowStore& store, WindowId slot, std::uint64_t head, std::uint64_t size, std::uint64_t page_list,

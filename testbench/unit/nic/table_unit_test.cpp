@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,8 +44,11 @@ class Script : public Component {
 };
 
 struct Bench {
-  explicit Bench(Frequency frequency = Frequency::mhz(1000))
-      : clock(frequency), unit("table", context, frequency, config), script("script", context, frequency) {}
+  explicit Bench(Frequency frequency = Frequency::mhz(1000), const TableConfig& table = {})
+      : config(table),
+        clock(frequency),
+        unit("table", context, frequency, config),
+        script("script", context, frequency) {}
   void run() { sc_core::sc_start(); }
   void lookup(std::uint64_t mailbox, std::int64_t at) { unit.lookups->lookup(Pid{1}, Mailbox{mailbox}, Cycles{at}); }
   static TableCommand make(TableOperation operation, std::uint64_t mailbox = 0, std::uint16_t slot = 0) {
@@ -115,6 +119,86 @@ TEST(TableUnit, LookupSeesTheEdgesBeforeItsCycle) {
   EXPECT_EQ(bench.unit.stats().misses.value(), 5U);
   EXPECT_EQ(bench.unit.stats().lookup_port.work(), 10U);
   EXPECT_EQ(bench.unit.stats().lookup_port.busy(), Time::from_ns(10));
+}
+
+TEST(TableUnit, UpdatesActAtTheirCycleWhileALookupRunsInEveryCycle) {
+  // Accepted in cycle n, written in n + 4, answered in n + 5: lookups up to n + 4 see what was, from n + 5 on what is.
+  Bench bench;
+  constexpr std::int64_t kFirst = 1000;
+  constexpr std::int64_t kLast = 1060;
+  bench.command(Bench::make(TableOperation::insert, 1, 10), 1000);
+  bench.command(Bench::make(TableOperation::update, 1, 20), 1020);
+  bench.command(Bench::make(TableOperation::erase, 1), 1040);
+  bench.script.at(Cycles{990}, [&] {
+    for (std::int64_t at = kFirst; at <= kLast; ++at) bench.lookup(1, at);
+  });
+  std::vector<int> seen;  // slot; -1: none
+  bench.script.at(Cycles{1100}, [&] {
+    for (std::int64_t at = kFirst; at <= kLast; ++at) {
+      const LookupResult result = bench.unit.lookups->take();
+      seen.push_back(result.hit ? result.slot.value() : -1);
+    }
+  });
+  bench.run();
+  for (std::int64_t at = kFirst; at <= kLast; ++at) {
+    const int expected = at < 1005 || at >= 1045 ? -1 : at < 1025 ? 10 : 20;
+    EXPECT_EQ(seen[static_cast<std::size_t>(at - kFirst)], expected) << "cycle " << at;
+  }
+  ASSERT_EQ(bench.answers.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(bench.answers[i].first, 1005 + 20 * static_cast<std::int64_t>(i)) << "lookups do not delay commands";
+  }
+  EXPECT_EQ(bench.unit.stats().command_port.busy(), Time::from_ns(15));
+  EXPECT_EQ(bench.unit.stats().command_port.work(), 3U);
+}
+
+/// A table at 90 % in which entries are erased and others inserted without a pause, which moves those that stay. One of
+/// them is looked up in every cycle meanwhile.
+struct MovingTable {
+  static constexpr std::uint64_t kStay = 95;
+  static constexpr std::uint64_t kGo = 20;
+  static constexpr std::int64_t kFrom = 2000;
+  static constexpr std::int64_t kCycles = 600;
+  static TableConfig small() {
+    TableConfig config;
+    config.rows = 16;
+    return config;
+  }
+  explicit MovingTable(std::uint64_t watched) : bench(Frequency::mhz(1000), small()) {
+    for (std::uint64_t key = 0; key < kStay + kGo; ++key) {
+      bench.command(Bench::make(TableOperation::insert, key, static_cast<std::uint16_t>(key)), 0);
+    }
+    bench.script.at(Cycles{kFrom - 1}, [this, watched] {
+      EXPECT_EQ(bench.answers.size(), kStay + kGo) << "the table is filled by then";
+      kicks = bench.unit.stats().kicks.value();
+      for (std::uint64_t i = 0; i < kGo; ++i) {
+        bench.command(Bench::make(TableOperation::erase, kStay + i), kFrom);
+        bench.command(Bench::make(TableOperation::insert, 1000 + i, 7), kFrom);
+      }
+      for (std::int64_t i = 0; i < kCycles; ++i) bench.lookup(watched, kFrom + i);
+    });
+    bench.script.at(Cycles{kFrom + kCycles + 2}, [this, watched] {
+      EXPECT_EQ(bench.answers.size(), kStay + 3 * kGo) << "the moves happened while lookups ran";
+      kicks = bench.unit.stats().kicks.value() - kicks;
+      for (std::int64_t i = 0; i < kCycles; ++i) {
+        const LookupResult result = bench.unit.lookups->take();
+        found += result.hit && result.slot.value() == watched ? 1 : 0;
+      }
+    });
+  }
+  Bench bench;
+  std::uint64_t kicks = 0;
+  std::int64_t found = 0;
+};
+
+TEST(TableUnit, EntriesOnTheMoveAreFoundInEveryCycle) {
+  std::vector<std::unique_ptr<MovingTable>> tables;  // all the same, each watched at another entry
+  for (std::uint64_t key = 0; key < MovingTable::kStay; ++key) tables.push_back(std::make_unique<MovingTable>(key));
+  sc_core::sc_start();
+  for (std::uint64_t key = 0; key < MovingTable::kStay; ++key) {
+    EXPECT_EQ(tables[key]->found, MovingTable::kCycles) << "mailbox " << key;
+  }
+  EXPECT_GT(tables[0]->kicks, 5U);
 }
 
 TEST(TableUnit, LookupsMissWithSweepingUntilTheSweepEnds) {
