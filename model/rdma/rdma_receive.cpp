@@ -36,7 +36,9 @@ RdmaReceive::RdmaReceive(const sc_core::sc_module_name& name, SimContext& contex
           PageCache(p.nic.page_cache.on_chip,
                     make_replacement(p.nic.page_cache.policy, Random(context.seed(), path() + ".page_cache"))),
           {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.translation_wait_ns, stats_.waiting},
-          [this](PlacedPacket placed, const SegmentList& to, Cycles cycle) { hand_on(std::move(placed), to, cycle); },
+          [this](PlacedPacket placed, const SegmentList& to, Cycles cycle) {
+            translated(std::move(placed), to, cycle);
+          },
           [this] { arm(); }),
       decision_(*this, "decision", [this] { run(); }) {
   context.stats().add(path(), stats_);
@@ -83,13 +85,19 @@ void RdmaReceive::run() {
     return;
   }
   // 2. It waits while an earlier packet needs a fetch that is not free, and while the write queue has no room.
-  if (translator_.blocked()) return;
+  const Time due_time = clock().time_of(due);
+  if (translator_.blocked()) {
+    stall(Stall::misses, due_time);
+    return;
+  }
   const Time room = dma->write_room_at();
   if (room > now()) {
+    stall(Stall::writes, due_time);
     needs_room_ = room.is_never();
     if (!needs_room_) decision_.at(clock().time_of(clock().edge_at_or_after(room)));
     return;
   }
+  stall(Stall::none, due_time);
   // 3. Decide.
   next_decision_ = cycle + Cycles{1};
   stats_.decide.occupy(clock().time_of(next_decision_) - now(), 1);
@@ -100,6 +108,16 @@ void RdmaReceive::run() {
     decide(std::move(arrival.packet), cycle);
   }
   arm();
+}
+
+void RdmaReceive::stall(Stall cause, Time since) {
+  if (stall_ == cause) return;
+  if (stall_ != Stall::none) {
+    (stall_ == Stall::writes ? stats_.stalled_on_writes_ns : stats_.stalled_on_misses_ns) += now() - stalled_since_;
+    since = now();
+  }
+  stall_ = cause;
+  stalled_since_ = since;
 }
 
 bool RdmaReceive::wait_for_state(Arrival& arrival) {
@@ -230,13 +248,55 @@ void RdmaReceive::place(PacketPtr packet, const MessageRef& message, RdmaState::
   placed.left = packet->left;
   placed.buffer_offset = state_.offset_of(index, packet->data);
   placed.wire_bytes = packet->wire_bytes;
-  state_.placing(index);
+  state_.placing(index, packet->data);
   if (placed.payload_length == 0) {
-    hand_on(std::move(placed), {}, cycle);
+    translated(std::move(placed), {}, cycle);
     return;
   }
+  // A translation that misses is told later.
+  placing_now_ = true;
+  Waiting waiting;
+  waiting.packet.message = message;
+  waiting.packet.sequence = placed.sequence;
   const TranslatedRegion region = state_.region_of(index);
   translator_.translate(std::move(placed), region, cycle);
+  if (std::exchange(placing_now_, false) && keeps_order(index)) {
+    in_order_[state_.queue_pair_of(index)].push_back(std::move(waiting));
+  }
+}
+
+bool RdmaReceive::keeps_order(RdmaState::Index index) const {
+  return !state_.tracks_order() && (state_.queue_pair_of(index) & RdmaState::kManagement) == 0;
+}
+
+void RdmaReceive::translated(PlacedPacket placed, const SegmentList& to, Cycles cycle) {
+  const bool is_new = std::exchange(placing_now_, false) || placed.payload_length == 0;
+  const auto line =
+      keeps_order(placed.binding) ? in_order_.find(state_.queue_pair_of(placed.binding)) : in_order_.end();
+  // 1. Nothing of its queue pair waits.
+  if (line == in_order_.end()) {
+    hand_on(std::move(placed), to, cycle);
+    return;
+  }
+  // 2. It waits behind others, or has waited.
+  std::deque<Waiting>& packets = line->second;
+  if (is_new) {
+    packets.push_back({true, std::move(placed), to});
+    return;
+  }
+  const auto same = [&](const Waiting& waiting) {
+    return !waiting.has_place && waiting.packet.sequence == placed.sequence &&
+           waiting.packet.message.generation == placed.message.generation &&
+           waiting.packet.message.source_incarnation == placed.message.source_incarnation;
+  };
+  const auto own = std::find_if(packets.begin(), packets.end(), same);
+  RVMA_ASSERT(own != packets.end(), "a packet was translated that did not wait");
+  *own = {true, std::move(placed), to};
+  // 3. The first ones go on, as far as they have their places.
+  for (; !packets.empty() && packets.front().has_place; packets.pop_front()) {
+    hand_on(std::move(packets.front().packet), packets.front().to, cycle);
+  }
+  if (packets.empty()) in_order_.erase(line);
 }
 
 void RdmaReceive::hand_on(PlacedPacket placed, const SegmentList& to, Cycles cycle) {
@@ -263,8 +323,9 @@ void RdmaReceive::tell(std::vector<DueCqe>& due, Time at) {
   due.clear();
 }
 
-void RdmaReceive::cut_off(const MessageRef& /*message*/, std::uint32_t binding, Time /*at*/) {
-  state_.cut_off(binding);
+void RdmaReceive::cut_off(const MessageRef& /*message*/, std::uint32_t binding, Time at) {
+  state_.cut_off(binding, due_);
+  tell(due_, at);
 }
 
 void RdmaReceive::refuse(const MessageRef& message, Outcome reason, Time at) {

@@ -4,7 +4,9 @@
 /// the RVMA NIC.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -67,7 +69,9 @@ class RdmaAnswerIf : public virtual sc_core::sc_interface {
 };
 
 /// Packets are decided in arrival order, one a cycle, as soon as the state that they need is on the NIC: packets that
-/// wait for it are overtaken by others, and keep their order among themselves.
+/// wait for it are overtaken by others, and keep their order among themselves. So do packets that wait for page
+/// translations; but on a NIC that does not track order the packets of one queue pair leave in the order in which they
+/// were decided: there the last one tells that a message is whole.
 class RdmaReceive : public Component,
                     public TableLookupIf,
                     public AddressConversionIf,
@@ -110,6 +114,13 @@ class RdmaReceive : public Component,
     bool has_queue_pair = false;  ///< has waited for it
     bool has_region = false;
   };
+  /// A packet of a queue pair that keeps its order, while it or an earlier one waits for page translations.
+  struct Waiting {
+    bool has_place = false;
+    PlacedPacket packet;
+    SegmentList to;
+  };
+  enum class Stall : std::uint8_t { none, writes, misses };
   void start_of_simulation() override;
   void run();
   void arm();
@@ -120,6 +131,10 @@ class RdmaReceive : public Component,
   void open(PacketPtr packet, const MessageRef& message, Cycles cycle);
   void read(const Packet& packet, const MessageRef& message);
   void place(PacketPtr packet, const MessageRef& message, RdmaState::Index index, Cycles cycle);
+  bool keeps_order(RdmaState::Index message) const;
+  /// The due decision waits for `cause`, since `since` if it did not wait before; ends the wait that was.
+  void stall(Stall cause, Time since);
+  void translated(PlacedPacket placed, const SegmentList& to, Cycles cycle);
   void hand_on(PlacedPacket placed, const SegmentList& to, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);
   void drop(const Packet& packet, const MessageRef& message, Time at);
@@ -141,6 +156,10 @@ class RdmaReceive : public Component,
   Cycles next_decision_;
   Cycles last_out_{-1};
   bool needs_room_ = false;
+  bool placing_now_ = false;  ///< the translator has a packet, and has not said yet whether it waits
+  boost::unordered_flat_map<std::uint32_t, std::deque<Waiting>> in_order_;  ///< by queue pair; none is empty
+  Stall stall_ = Stall::none;
+  Time stalled_since_;
   std::vector<DueCqe> due_;  ///< scratch
   RdmaReceiveStats stats_;
   StateCache queue_pairs_;

@@ -98,7 +98,6 @@ RdmaState::Opened RdmaState::open(NodeId source, const DataHeader& header) {
   message.missing = header.message_length;
   message.address = header.mailbox.value();
   message.key = header.key;
-  if (header.message_length > mtu_) message.seen.resize((header.message_length - 1) / mtu_ + 1);
   const bool uses_receive =
       header.rdma.operation == RdmaOperation::send || header.rdma.operation == RdmaOperation::write_immediate;
   if (header.rdma.operation != RdmaOperation::send) answer.outcome = locate(header, message);
@@ -114,6 +113,8 @@ RdmaState::Opened RdmaState::open(NodeId source, const DataHeader& header) {
     }
     return answer;
   }
+  // Its length is that of memory that exists, by now.
+  if (header.message_length > mtu_) message.seen.resize((header.message_length - 1) / mtu_ + 1);
   if (free_messages_.empty()) {
     answer.message = static_cast<Index>(messages_.size());
     messages_.push_back(std::move(message));
@@ -165,7 +166,11 @@ std::uint64_t RdmaState::offset_of(Index message, const DataHeader& header) cons
   return messages_[message].base + header.packet_index * mtu_;
 }
 
-void RdmaState::placing(Index message) { ++messages_[message].on_their_way; }
+void RdmaState::placing(Index index, const DataHeader& header) {
+  Message& message = messages_[index];
+  if (!message.seen.empty()) message.seen[header.packet_index] = true;
+  ++message.on_their_way;
+}
 
 RdmaState::Placing RdmaState::placing_of(Index index) const {
   const Message& message = messages_[index];
@@ -185,7 +190,6 @@ RdmaState::Counted RdmaState::count(Index index, std::uint64_t payload_offset, s
     return counted;
   }
   const std::uint64_t at = payload_offset - message.base;
-  if (!message.seen.empty()) message.seen[static_cast<std::size_t>(at / mtu_)] = true;
   message.missing -= payload_length;
   counted.whole = message.missing == 0;
   const bool is_last = at + payload_length == message.length;
@@ -241,9 +245,12 @@ void RdmaState::pass(QueuePair& queue_pair, std::uint64_t order, std::vector<Due
   }
 }
 
-void RdmaState::cut_off(Index index) {
+void RdmaState::cut_off(Index index, std::vector<DueCqe>& due) {
   Message& message = messages_[index];
   message.cut = true;
+  if (tracks_order_ && (message.rdma.queue_pair & kManagement) == 0) {
+    pass(*queue_pairs_.at(message.rdma.queue_pair), message.order, {}, due);
+  }
   if (message.on_their_way == 0) release(index);
 }
 

@@ -100,8 +100,10 @@ class RdmaState {
   /// Where the packet's payload goes.
   const TranslatedRegion& region_of(Index message) const;
   std::uint64_t offset_of(Index message, const DataHeader& header) const;  ///< of the packet, in that region
-  /// The packet is on its way to memory.
-  void placing(Index message);
+  /// The packet, which agrees with its message, is on its way to memory.
+  void placing(Index message, const DataHeader& header);
+  std::uint32_t queue_pair_of(Index message) const { return messages_[message].rdma.queue_pair; }
+  bool tracks_order() const { return tracks_order_; }
 
   struct Counted {
     bool whole = false;  ///< the message has ended
@@ -110,8 +112,8 @@ class RdmaState {
   };
   /// The packet's bytes are in the posted channel. Entries that are due then are appended to `due`.
   Counted count(Index message, std::uint64_t payload_offset, std::uint32_t payload_length, std::vector<DueCqe>& due);
-  /// The message will never be whole.
-  void cut_off(Index message);
+  /// The message will never be whole: those behind it on its queue pair no longer wait for it.
+  void cut_off(Index message, std::vector<DueCqe>& due);
 
   /// A read: the region's bytes that its answer carries. Refusals as in open(); `answer` as transmit takes it, but for
   /// destination and purpose.
@@ -172,7 +174,7 @@ class RdmaState {
     bool has_receive = false;
     std::uint64_t receive = 0;  ///< id of the posted receive that it uses up
     bool signalled = false;
-    std::vector<bool> seen;  ///< packets counted, of a message of more than one
+    std::vector<bool> seen;  ///< packets on their way or counted, of a message of more than one
   };
   struct Read {
     bool open = false;

@@ -19,11 +19,13 @@ StateCache::StateCache(Component& owner, const Parameters& p)
 void StateCache::create(std::uint32_t number) {
   ++entries_;
   stats_.entries.observe(entries_);
+  if (const auto fetch = fetches_.find(number); fetch != fetches_.end()) fetch->second.is_wanted = true;
   bring_in(number);
 }
 
 void StateCache::erase(std::uint32_t number) {
   --entries_;
+  if (const auto fetch = fetches_.find(number); fetch != fetches_.end()) fetch->second.is_wanted = false;
   const auto found = resident_.find(number);
   if (found == resident_.end()) return;
   policy_->freed(found->second);
@@ -57,7 +59,6 @@ void StateCache::fetch(std::uint32_t number, std::function<void()> done) {
 void StateCache::start(std::uint32_t number) {
   ++under_way_;
   ++stats_.fetches;
-  fetches_.at(number).under_way = true;
   DmaRead read;
   read.from.add(PhysicalAddress{area_ + std::uint64_t{number} * kRdmaEntryBytes}, kRdmaEntryBytes);
   read.tag = number;
@@ -72,7 +73,7 @@ void StateCache::dma_read_done(std::uint64_t tag) {
   fetches_.erase(found);
   stats_.fetch_ns += owner_.now() - fetch.since;
   --under_way_;
-  bring_in(number);
+  if (fetch.is_wanted) bring_in(number);
   while (under_way_ < most_fetches_ && !queue_.empty()) start(queue_.pop());
   for (const auto& done : fetch.waiting) done();
 }

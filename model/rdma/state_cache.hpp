@@ -62,7 +62,7 @@ class StateCache : public DmaClient {
  private:
   struct Fetch {
     Time since;
-    bool under_way = false;
+    bool is_wanted = true;  ///< false: the entry has been erased meanwhile
     std::vector<std::function<void()>> waiting;
   };
   void start(std::uint32_t number);

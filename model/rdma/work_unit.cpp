@@ -36,7 +36,8 @@ WorkUnit::WorkUnit(const sc_core::sc_module_name& name, SimContext& context, con
       state_(state),
       queue_pairs_(queue_pairs),
       completions_(completions),
-      time_out_(*this, "time_out", [this] { look_at_time_outs(); }) {
+      time_out_(*this, "time_out", [this] { look_at_time_outs(); }),
+      resume_(*this, "resume", [this] { hand_on(); }) {
   context.stats().add(path(), stats_);
 }
 
@@ -66,7 +67,8 @@ bool WorkUnit::submit(const PutRequest& request, Cycles at) {
   queue_pairs_.fetch(number, [this, prepared = std::move(prepared)] {
     --held_;
     ready_.push(prepared);
-    hand_on();
+    // After all that waited for the same context: hand_on() lets new requests in, which would pass them.
+    resume_.at(now());
   });
   static_cast<void>(at);
   return true;

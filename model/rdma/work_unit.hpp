@@ -80,6 +80,7 @@ class WorkUnit : public Component, public TransmitIf, public RdmaAnswerIf, publi
   FifoRing<Due> due_;  ///< accepted reads, by time
   WorkUnitStats stats_;
   Wakeup time_out_;
+  Wakeup resume_;
 };
 
 }  // namespace rvma

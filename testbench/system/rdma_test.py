@@ -165,6 +165,33 @@ class Rdma(SystemTest):
                     tracking = [("rdma.ooo_tracking", "on")] if right == "write_imm_tracked" else []
                     self.run_text(MANY, *RDMA, *settings([*FAULTS, ("rdma.completion", right), *tracking]))
 
+    def test_a_translation_that_misses_is_not_overtaken_by_the_last_packet(self):
+        """The second put's last page is translated at once, its first two wait for their line of the page list."""
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=2op
+  post_buffer w as=b size=64KiB
+  barrier
+  wait b
+rank 0
+  barrier
+  put rank=1 mailbox=0x10 size=16KiB offset=48KiB as=p
+  wait p
+  put rank=1 mailbox=0x10 size=12KiB offset=24KiB as=q
+  wait q
+"""
+        for completion in ("automatic", "write_imm", "last_byte"):
+            for tracking in ("off", "on"):
+                with self.subTest(completion=completion, tracking=tracking):
+                    pairs = [("rdma.completion", completion), ("rdma.ooo_tracking", tracking),
+                             ("host.pcie.relaxed_ordering", "off")]
+                    if completion == "last_byte" and tracking == "on":
+                        continue  # nobody tracks for software that polls
+                    result = self.run_text(text, *RDMA, *settings(pairs))
+                    units = result.stats()["units"]
+                    self.assertGreater(units["node1.nic.receive"]["translation_wait_ns"], 0)
+
     def test_a_tracking_nic_makes_write_imm_right(self):
         wrong = [("rdma.completion", "write_imm"), *FAULTS]
         self.run_text(MANY, *RDMA, *settings(wrong), status=1)
