@@ -47,8 +47,8 @@ struct Bench {
   explicit Bench(Frequency frequency = Frequency::mhz(1000), const TableConfig& table = {})
       : config(table),
         clock(frequency),
-        unit("table", context, frequency, config),
-        script("script", context, frequency) {}
+        unit(sc_core::sc_gen_unique_name("table"), context, frequency, config),
+        script(sc_core::sc_gen_unique_name("script"), context, frequency) {}
   void run() { sc_core::sc_start(); }
   void lookup(std::uint64_t mailbox, std::int64_t at) { unit.lookups->lookup(Pid{1}, Mailbox{mailbox}, Cycles{at}); }
   static TableCommand make(TableOperation operation, std::uint64_t mailbox = 0, std::uint16_t slot = 0) {
