@@ -121,6 +121,11 @@ void ErrorList::add(Position position, std::string what, std::string expected) {
   add(Error{std::move(position), std::move(what), std::move(expected)});
 }
 
+void ErrorList::add_all(const ErrorList& other) {
+  for (const Error& error : other.shown_) add(error);
+  count_ += other.count_ - other.shown_.size();
+}
+
 void ErrorList::print(std::ostream& out) const {
   for (const Error& error : shown_) out << error.to_string() << '\n';
   const std::uint64_t hidden = count_ - shown_.size();

@@ -44,6 +44,8 @@ class ErrorList {
   static constexpr std::size_t kShown = 20;
   void add(Error error);
   void add(Position position, std::string what, std::string expected = {});
+  /// All errors of `other`, those that it only counted as well.
+  void add_all(const ErrorList& other);
   bool empty() const { return count_ == 0; }
   std::uint64_t count() const { return count_; }
   const std::vector<Error>& shown() const { return shown_; }

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -270,6 +271,9 @@ class Clockwork {
     limit_end_ = End::limit;
   }
 
+  /// `is_over` says that what happens from `next` on, and nothing before, is nobody's concern any more.
+  void on_idle(std::function<bool(Time next)> is_over) { is_over_ = std::move(is_over); }
+
   End run() {
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
@@ -284,6 +288,7 @@ class Clockwork {
       if (!sc_core::sc_pending_activity()) return End::starved;
       // A slice that begins at the next event: idle time is skipped, not stepped through.
       const Time next = Time::from_ps(static_cast<std::int64_t>(sc_core::sc_time_to_pending_activity().value()));
+      if (is_over_ && is_over_(SimContext::now() + next)) return End::starved;
       const Time left = limit_ - SimContext::now();
       if (next > left) {
         // Nothing happens until then, but the time has been simulated.
@@ -307,6 +312,7 @@ class Clockwork {
   Watch& watch_;
   const Player& player_;
   Progress& progress_;
+  std::function<bool(Time)> is_over_;
   Time limit_;
   End limit_end_;
 };
@@ -369,6 +375,7 @@ class Run {
   /// Runs to the end and fills `report`; its pointers are valid as long as this object.
   void execute(RunReport& report) {
     Clockwork clockwork(options_, watch_, *player_, progress_);
+    clockwork.on_idle([this](Time next) { return is_over(next); });
     const auto began = std::chrono::steady_clock::now();
     const End end = clockwork.run();
     if (end == End::starved && system_->drained_at() > SimContext::now()) {
@@ -406,6 +413,18 @@ class Run {
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) {
       if (system_->node_of(RankId{r}) == node) call(RankId{r});
     }
+  }
+  /// All programs have ended, nothing is under way, and what comes next is a crash or a restart that starts nothing.
+  bool is_over(Time next) const {
+    if (system_->packets_in_flight() > 0 || player_->ranks_finished() < trace_.ranks()) return false;
+    const std::vector<FaultEvent> events = system_->node_events_to_come();
+    if (events.empty() || events.front().at != next || !registry_.open().empty()) return false;
+    const auto& blocks = trace_.restart_blocks();
+    return std::none_of(events.begin(), events.end(), [&](const FaultEvent& event) {
+      return event.kind == FaultKind::node_restart && std::any_of(blocks.begin(), blocks.end(), [&](const auto& block) {
+               return system_->node_of(block.first) == node_of(event);
+             });
+    });
   }
   TableUnitFactory table_factory() {
     if (options_.table.kind == TableKind::model) return &ModelTableUnit::make;
@@ -486,7 +505,7 @@ class Run {
     report.scoreboard = scoreboard_.get();
     report.stats = &context_.stats();
     report.limits = limits_.limits(recorder_.region());
-    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown());
+    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), stage_waits(context_.stats()));
     report.out_dir = options_.out_dir;
   }
 

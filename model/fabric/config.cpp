@@ -8,6 +8,9 @@ ValueResult<Dimensions> ValueText<Dimensions>::parse(std::string_view text) {
   Dimensions dimensions;
   while (true) {
     const std::size_t end = text.find('x');
+    if (text.substr(0, end).empty()) {
+      return ValueError{"an extent is missing", "expected extents of 1 to 65535 with x between them, such as 4x4x4"};
+    }
     const auto extent = parse_integer(text.substr(0, end), std::numeric_limits<std::uint16_t>::max(), "extent");
     if (!extent || *extent == 0) {
       return ValueError{extent ? "an extent of 0" : extent.error().what,

@@ -122,7 +122,10 @@ struct FaultsConfig {
       0, {0, 4096}, "the last hop holds up to this many packets of a flow and delivers them in reverse"};
   Key<Time> reverse_hold{
       Time::from_us(2), {Time::from_ns(1), Time::from_us(10'000'000)}, "longest time that it holds the first of them"};
-  Key<FaultEventList> events{{}, "what breaks and comes back when: list of {at, kind, where}"};
+  Key<FaultEventList> events{
+      {},
+      "what breaks and comes back when: list of {at, kind, where}; kind: link_down, link_up, node_crash, node_restart; "
+      "where: a link as in links.csv, such as 0-switch0, or a node's number"};
   BOOST_DESCRIBE_CLASS(FaultsConfig, (), (drop, duplicate, corrupt, jitter, reverse, reverse_hold, events), (), ())
 };
 

@@ -59,7 +59,6 @@ void FaultStage::deliver(PacketPtr packet, Time at) {
     losses_.copy(*packet);
     PacketPtr copy = packets_.acquire();
     packet->copy_to(*copy);
-    copy->is_duplicate = true;
     copy->wire_bytes = 0;
     pass(std::move(packet), at);
     pass(std::move(copy), at);

@@ -45,7 +45,6 @@ void Packet::recycle() {
   wire_bytes = 0;
   corrupted = false;
   is_resent = false;
-  is_duplicate = false;
   route = RouteState{};
   left.fill(Time::zero());
 }

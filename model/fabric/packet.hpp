@@ -164,8 +164,7 @@ struct Packet {
   std::uint32_t wire_bytes = 0;
   /// A fault has flipped bits: the CRC check at the receiver will fail.
   bool corrupted = false;
-  bool is_resent = false;     ///< not the first sending of its number
-  bool is_duplicate = false;  ///< a copy that the fabric made
+  bool is_resent = false;  ///< not the first sending of its number
   RouteState route;
   StageTimes left{};
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "base/random.hpp"
 #include "fabric/topology_dragonfly.hpp"
@@ -303,7 +304,9 @@ std::uint32_t most_channels(const FabricConfig& config, Topology topology, const
     complaints.add(fmt::format("fabric.routing: {} on topology {} needs {} virtual channels, one for each hop of the "
                                "longest way",
                                ValueText<Routing>::print(routing), name, most),
-                   fmt::format("expected at most {}", FileShape::kMostChannels));
+                   fmt::format("expected at most {}: a shape with shorter ways, another routing, or "
+                               "fabric.switch.flow_control drop",
+                               FileShape::kMostChannels));
   }
   return most;
 }
@@ -326,8 +329,39 @@ void check_buffer(const FabricConfig& config, std::uint32_t channels, const Long
         "the longest acknowledgement of nic.reliability.window and nic.reliability.messages");
 }
 
+/// The link's name with its ends in one order: both directions are meant.
+std::string canonical(const std::string& link) {
+  const std::size_t dash = link.find('-');
+  if (dash == std::string::npos) return link;
+  const std::string one = link.substr(0, dash);
+  const std::string other = link.substr(dash + 1);
+  return one < other ? one + "-" + other : other + "-" + one;
+}
+
+/// Each link goes down and comes up in turns.
+void check_turns(const std::vector<FaultEvent>& events, Complaints& complaints) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    if (is_link_event(events[i].kind)) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return events[a].at < events[b].at; });
+  std::map<std::string, bool> down;
+  for (const std::size_t i : order) {
+    const bool goes_down = events[i].kind == FaultKind::link_down;
+    bool& is_down = down[canonical(events[i].where)];
+    if (goes_down == is_down) {
+      complaints.add(fmt::format("fabric.faults.events[{}]: link {} is {} already at {}", i, quoted(events[i].where),
+                                 is_down ? "down" : "up", to_string(events[i].at)),
+                     "expected link_down and link_up in turns");
+    }
+    is_down = goes_down;
+  }
+}
+
 void check_events(const FabricConfig& config, Topology topology, std::uint32_t nodes, const Shape* shape,
                   Complaints& complaints) {
+  check_turns(config.faults.events->events, complaints);
   std::size_t index = 0;
   for (const FaultEvent& event : config.faults.events->events) {
     const std::string key = fmt::format("fabric.faults.events[{}].where", index++);
@@ -357,7 +391,8 @@ void validate_fabric(const FabricConfig& config, std::uint32_t nodes, const Long
   const std::unique_ptr<Shape> shape = make_shape(config, nodes, errors);
   std::uint32_t channels = 1;
   if (shape) channels = most_channels(config, topology, *shape, complaints);
-  check_buffer(config, channels, longest, complaints);
+  // With more channels than can be there is no telling how much they need.
+  if (channels <= FileShape::kMostChannels) check_buffer(config, channels, longest, complaints);
   if (errors.count() == before) check_events(config, topology, nodes, shape.get(), complaints);
 }
 

@@ -217,11 +217,15 @@ class Parser {
 std::optional<ValueError> whole_file_fault(std::string_view text) {
   static constexpr std::string_view kLfs = "version https://git-lfs.github.com/spec/";
   static constexpr std::array<std::string_view, 2> kCompressed{"\x1f\x8b", "\x28\xb5\x2f\xfd"};
+  static constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return ValueError{"the file is empty", "expected 'rvma-topology 1' and links"};
   }
   if (text.substr(0, kLfs.size()) == kLfs) {
     return ValueError{"the file is a Git LFS pointer, not its content", "fetch it with: git lfs pull"};
+  }
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    return ValueError{"the file begins with a byte order mark", "expected 'rvma-topology 1'"};
   }
   for (const std::string_view magic : kCompressed) {
     if (text.substr(0, magic.size()) == magic) return ValueError{"the file is compressed", "expected text"};
@@ -240,7 +244,7 @@ LinkList parse_link_list(std::string_view text, const std::string& source, Error
   ErrorList own;
   Parser parser(source, own);
   LinkList list = parser.parse(text);
-  for (const Error& error : own.shown()) errors.add(error);
+  errors.add_all(own);
   return own.empty() ? std::move(list) : LinkList{};
 }
 

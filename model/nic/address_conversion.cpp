@@ -21,6 +21,7 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
       windows_(windows),
       observers_(observers),
       latency_(config.receive.conversion_latency),
+      gate_(windows, [this] { arm(); }),
       record_buffers_(kRecordBytes),
       translator_(
           *this, page.count(), config.receive.page_misses,
@@ -35,6 +36,13 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
 
 void AddressConversion::start_of_simulation() {
   translator_.use(*dma.operator->());
+  DecisionGate::Surroundings around;
+  around.delivery = delivery.operator->();
+  if (sources.size() > 0) around.sources = sources.operator->();
+  if (contexts.size() > 0) around.windows = contexts.operator->();
+  around.descriptors = descriptors_;
+  around.counters = counters_;
+  gate_.surround(around);
   dma->on_write_room([this] {
     if (needs_room_) run();
   });
@@ -49,7 +57,7 @@ void AddressConversion::convert(PacketPtr packet, Cycles ready) {
 }
 
 void AddressConversion::arm() {
-  if (!resumed_.empty()) {
+  if (gate_.has_ready()) {
     decision_.at(clock().time_of(std::max(next_decision_, current_cycle())));
   } else if (!queue_.empty()) {
     decision_.at(clock().time_of(std::max({queue_.front().ready, next_decision_, current_cycle()})));
@@ -68,10 +76,10 @@ void AddressConversion::stall(Stall cause, Time since) {
 
 void AddressConversion::run() {
   needs_room_ = false;
-  if (queue_.empty() && resumed_.empty()) return;
-  // 1. One decision a cycle, in arrival order; packets that waited for a context have waited long enough.
+  if (queue_.empty() && !gate_.has_ready()) return;
+  // 1. One decision a cycle, in arrival order; packets that waited for something have waited long enough.
   const Cycles cycle = current_cycle();
-  const Cycles ready = resumed_.empty() ? queue_.front().ready : resumed_.front().ready;
+  const Cycles ready = gate_.has_ready() ? gate_.ready_from() : queue_.front().ready;
   const Cycles due = std::max(ready, next_decision_);
   if (due > cycle || clock().time_of(cycle) > now()) {
     arm();
@@ -96,15 +104,21 @@ void AddressConversion::run() {
   next_decision_ = cycle + Cycles{1};
   ++stats_.decisions;
   stats_.decide.occupy(clock().time_of(next_decision_) - now(), 1);
-  if (resumed_.empty()) {
-    PacketPtr packet = queue_.pop().packet;
-    packet->stamp(Stage::context, packet->left[static_cast<std::size_t>(Stage::parse)]);
-    WindowLookup window = resolve(lookup->take());
-    if (!wait_for_context(packet, window)) decide(std::move(packet), window, cycle);
+  PendingDecision next;
+  if (gate_.has_ready()) {
+    next = gate_.take_ready();
   } else {
-    Resumed next = resumed_.pop();
-    decide(std::move(next.packet), next.window, cycle);
-    if (next.is_pinned) contexts->unpin(next.window.slot);
+    Arrival arrival = queue_.pop();
+    next.packet = std::move(arrival.packet);
+    next.ready = arrival.ready;
+    next.packet->stamp(Stage::context, next.packet->left[static_cast<std::size_t>(Stage::parse)]);
+    next.lookup = resolve(lookup->take());
+  }
+  if (gate_.pass(next)) {
+    decide(next, cycle);
+    gate_.decided(next);
+  } else {
+    stats_.held.observe(gate_.held());
   }
   arm();
 }
@@ -114,38 +128,9 @@ WindowLookup AddressConversion::resolve(const LookupResult& answer) {
   return {answer.hit, WindowId{answer.slot.value()}, answer.sweeping};
 }
 
-bool AddressConversion::wait_for_context(PacketPtr& packet, WindowLookup& window) {
-  if (window.hit || window.sweeping || contexts.size() == 0 || !contexts->has_spilled()) return false;
-  // Only the first packet of a message needs the context: the others go where their message is bound.
-  const DataHeader& header = packet->data;
-  if (windows_.is_closed(header.destination_pid, header.mailbox) || !delivery->is_first(*packet)) return false;
-  const std::uint64_t held = last_held_ + 1;
-  if (!contexts->fetch(header.destination_pid, header.mailbox,
-                       [this, held](ContextIf::Fetched outcome, WindowId found) { resume(held, outcome, found); })) {
-    window.sweeping = true;
-    return false;
-  }
-  last_held_ = held;
-  held_.emplace(held, std::move(packet));
-  stats_.held.observe(held_.size());
-  return true;
-}
-
-void AddressConversion::resume(std::uint64_t held, ContextIf::Fetched outcome, WindowId window) {
-  const auto place = held_.find(held);
-  Resumed next;
-  next.packet = std::move(place->second);
-  held_.erase(place);
-  next.is_pinned = outcome == ContextIf::Fetched::found;
-  next.window = {next.is_pinned, window, outcome == ContextIf::Fetched::no_room};
-  next.ready = current_cycle();
-  next.packet->stamp(Stage::context, now());
-  resumed_.push(std::move(next));
-  arm();
-}
-
-void AddressConversion::decide(PacketPtr packet, const WindowLookup& window, Cycles cycle) {
+void AddressConversion::decide(PendingDecision& next, Cycles cycle) {
   const Time at = now();
+  PacketPtr& packet = next.packet;
   const TransportHeader& transport = packet->transport;
   const MessageRef message{transport.source, transport.source_incarnation, transport.generation, packet->data.message};
 
@@ -197,25 +182,28 @@ void AddressConversion::decide(PacketPtr packet, const WindowLookup& window, Cyc
     // 4. The first packet of a message binds it; a get's request is answered.
     case MessageState::unseen:
       if (packet->data.is_get) {
-        read(std::move(packet), message, window);
+        read(next, message);
         return;
       }
-      bind(std::move(packet), message, window, cycle);
+      bind(next, message, cycle);
       return;
   }
 }
 
-void AddressConversion::note_use(const Packet& packet, const WindowLookup& window) {
-  if (contexts.size() == 0 || !window.hit) return;
-  const bool has_waited =
-      packet.left[static_cast<std::size_t>(Stage::context)] > packet.left[static_cast<std::size_t>(Stage::parse)];
-  contexts->used(window.slot, has_waited);
+void AddressConversion::note_use(const PendingDecision& next) {
+  if (contexts.size() > 0 && next.lookup.hit) contexts->used(next.lookup.window, next.waited_for_window);
 }
 
-void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const WindowLookup& window, Cycles cycle) {
+void AddressConversion::bind(PendingDecision& next, const MessageRef& message, Cycles cycle) {
   const Time at = now();
-  note_use(*packet, window);
-  const BindAnswer bound = windows_.bind(message.source, packet->data, window);
+  PacketPtr& packet = next.packet;
+  note_use(next);
+  if (next.is_busy) {
+    refuse(message, Outcome::busy, at);
+    drop(*packet, message, at);
+    return;
+  }
+  const BindAnswer bound = windows_.bind(message.source, packet->data, next.lookup);
   if (bound.malformed) {
     ++stats_.mismatches;
     ignore(*packet, "mismatch", at);
@@ -238,16 +226,22 @@ void AddressConversion::bind(PacketPtr packet, const MessageRef& message, const 
   place(std::move(packet), message, bound.place, cycle);
 }
 
-void AddressConversion::read(PacketPtr packet, const MessageRef& message, const WindowLookup& window) {
+void AddressConversion::read(const PendingDecision& next, const MessageRef& message) {
   const Time at = now();
-  note_use(*packet, window);
-  const ReadAnswer read = windows_.read(packet->data, window);
+  const PacketPtr& packet = next.packet;
+  note_use(next);
+  if (next.is_busy) {
+    refuse(message, Outcome::busy, at);
+    drop(*packet, message, at);
+    return;
+  }
+  const ReadAnswer read = windows_.read(packet->data, next.lookup);
   if (read.malformed) {
     ++stats_.mismatches;
     ignore(*packet, "mismatch", at);
   } else if (read.outcome != Outcome::pending) {
     refuse(message, read.outcome, at);
-  } else if (gets.size() == 0 || !gets->serve(message.source, packet->data, read.slot, read.buffer)) {
+  } else if (gets.size() == 0 || !gets->serve(message.source, packet->data, read.window, read.buffer)) {
     refuse(message, Outcome::busy, at);
   } else {
     ++stats_.reads;
@@ -283,7 +277,7 @@ void AddressConversion::cut_off(const MessageRef& message, std::uint32_t binding
   const WindowStore::CutOff cut = windows_.cut_off(binding);
   observers_.tell([&](NicObserver& observer) {
     observer.message_cut_off(node_, message, cut.buffer, cut.is_broken, at);
-    if (cut.retired_now) observer.epoch_retired(node_, cut.slot, cut.buffer, cut.epoch, true, at);
+    if (cut.retired_now) observer.epoch_retired(node_, cut.window, cut.buffer, cut.epoch, true, at);
   });
 }
 

@@ -5,17 +5,18 @@
 
 #include <cstdint>
 #include <systemc>
-#include <unordered_map>
 #include <vector>
 
 #include "base/component.hpp"
 #include "fabric/interfaces.hpp"
 #include "nic/config.hpp"
 #include "nic/context_cache.hpp"
+#include "nic/decision_gate.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/observer.hpp"
 #include "nic/page_translator.hpp"
+#include "nic/spilled_cache.hpp"
 #include "nic/window_store.hpp"
 
 namespace rvma {
@@ -44,7 +45,7 @@ struct AddressConversionStats {
   TimeSum translation_wait_ns{"time that packets waited for page translations, each on its own"};
   Peak queue{"packets", "packets between parser and decision"};
   Peak waiting{"packets", "packets waiting for page translations"};
-  Peak held{"packets", "packets waiting for their window's context"};
+  Peak held{"packets", "packets waiting for contexts, descriptors or counters before their decision"};
   Utilisation decide{WorkKind::operations, "decisions, one a cycle"};
   BOOST_DESCRIBE_CLASS(AddressConversionStats, (),
                        (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, reads,
@@ -63,6 +64,8 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   sc_core::sc_port<DeliveryIf> delivery;
   /// Unbound: all contexts are on chip, and the slot that the table names is the window's number.
   sc_core::sc_port<ContextIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> contexts;
+  /// Unbound: all delivery contexts are on chip.
+  sc_core::sc_port<ReceiveContextsIf, 1, sc_core::SC_ZERO_OR_MORE_BOUND> sources;
   sc_core::sc_port<DmaIf> dma;
   sc_core::sc_port<PayloadWriterIf> writer;
   /// Unbound: every get is refused `busy`.
@@ -77,6 +80,12 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   /// Set-up: rank = node x `ranks_per_node` + pid, for the records of catch-all windows.
   void number_ranks(std::uint32_t ranks_per_node) { ranks_per_node_ = ranks_per_node; }
 
+  /// Set-up: where descriptors and counters of buffers lie. Without it all are on chip.
+  void use_caches(SpilledCache& descriptors, SpilledCache& counters) {
+    descriptors_ = &descriptors;
+    counters_ = &counters;
+  }
+
   /// Decides at cycle `ready`, or when the decision before and back-pressure allow.
   void convert(PacketPtr packet, Cycles ready) override;
   void cut_off(const MessageRef& message, std::uint32_t binding, Time at) override;
@@ -88,13 +97,6 @@ class AddressConversion : public Component, public AddressConversionIf, public C
     PacketPtr packet;
     Cycles ready;
   };
-  /// A packet whose window has been looked for in host memory.
-  struct Resumed {
-    PacketPtr packet;
-    WindowLookup window;
-    bool is_pinned = false;
-    Cycles ready;
-  };
   enum class Stall : std::uint8_t { none, writes, misses };
 
   void start_of_simulation() override;
@@ -102,15 +104,12 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   void arm();
   void stall(Stall cause, Time since);
 
-  void decide(PacketPtr packet, const WindowLookup& window, Cycles cycle);
+  void decide(PendingDecision& next, Cycles cycle);
   WindowLookup resolve(const LookupResult& answer);
-  /// True: the packet waits until its window's context is on chip; it will be among `resumed_`.
-  bool wait_for_context(PacketPtr& packet, WindowLookup& window);
-  void resume(std::uint64_t held, ContextIf::Fetched outcome, WindowId window);
-  void bind(PacketPtr packet, const MessageRef& message, const WindowLookup& window, Cycles cycle);
-  void read(PacketPtr packet, const MessageRef& message, const WindowLookup& window);
+  void bind(PendingDecision& next, const MessageRef& message, Cycles cycle);
+  void read(const PendingDecision& next, const MessageRef& message);
   /// The first packet of a message has met its window.
-  void note_use(const Packet& packet, const WindowLookup& window);
+  void note_use(const PendingDecision& next);
   void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
   void place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);
@@ -131,10 +130,9 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   std::uint32_t ranks_per_node_ = 1;
 
   FifoRing<Arrival> queue_;
-  /// Packets that wait for contexts: those of one mailbox go on in the order in which they came.
-  std::unordered_map<std::uint64_t, PacketPtr> held_;
-  std::uint64_t last_held_ = 0;
-  FifoRing<Resumed> resumed_;
+  SpilledCache* descriptors_ = nullptr;
+  SpilledCache* counters_ = nullptr;
+  DecisionGate gate_;
   Cycles next_decision_;
   Cycles last_out_{-1};  ///< latest cycle in which a packet has left the pipeline
   bool needs_room_ = false;

@@ -40,13 +40,22 @@ struct CacheConfig {
   BOOST_DESCRIBE_CLASS(CacheConfig, (), (on_chip, policy), (), ())
 };
 
-struct WindowConfig {
-  Key<std::uint32_t> on_chip{2048, {1, 65536}, "window contexts on the NIC"};  // the table's values have 16 bits
-  Key<bool> spill{true, "on: beyond them contexts lie in host memory; off: beyond them init_window is answered full"};
-  Key<ReplacementName> policy{ReplacementName{}, "which context makes room for another"};
-  Key<std::uint32_t> misses{
-      16, {1, 1024}, "searches of host memory for a context outstanding; beyond it messages are refused busy"};
-  BOOST_DESCRIBE_CLASS(WindowConfig, (), (on_chip, spill, policy, misses), (), ())
+/// A structure of the NIC that holds so many entries, and keeps the others in host memory (spilled_cache.hpp,
+/// context_cache.hpp) or refuses them.
+struct SpillConfig {
+  Key<std::uint32_t> on_chip;
+  Key<bool> spill;
+  Key<ReplacementName> policy{ReplacementName{}, "which entry makes room for another"};
+  Key<std::uint32_t> misses;
+  /// What the keys say: entries, what happens with and without spilling, and beyond the misses.
+  struct Texts {
+    std::string_view on_chip;
+    std::string_view spill;
+    std::string_view misses;
+  };
+  SpillConfig(std::uint32_t entries, std::uint32_t most, const Texts& texts)
+      : on_chip(entries, {1, most}, texts.on_chip), spill(true, texts.spill), misses(16, {1, 1024}, texts.misses) {}
+  BOOST_DESCRIBE_CLASS(SpillConfig, (), (on_chip, spill, policy, misses), (), ())
 };
 
 struct CommandConfig {
@@ -89,14 +98,18 @@ struct DmaConfig {
   BOOST_DESCRIBE_CLASS(DmaConfig, (), (write_queue, reads, latency), (), ())
 };
 
-struct CounterConfig {
-  Key<std::uint32_t> on_chip{4096, {1, 1U << 24U}, "buffers with a counter: bound to by a message and not completed"};
+struct CounterConfig : SpillConfig {
   Key<Cycles> latency{Cycles{2}, {Cycles{1}, Cycles{1000}}, "cycles of a counter update"};
   Key<bool> forwarding{true,
                        "on: an update takes the value of one that is not written back yet; off: it waits until the "
                        "update of the same counter before it is written back, and all behind it wait as well"};
   Key<std::uint32_t> queue{64, {1, 1U << 20U}, "updates that may wait; beyond it packets stay in the input buffer"};
-  BOOST_DESCRIBE_CLASS(CounterConfig, (), (on_chip, latency, forwarding, queue), (), ())
+  CounterConfig()
+      : SpillConfig(4096, 1U << 24U,
+                    {"buffers with a counter: bound to by a message and not completed",
+                     "on: beyond them counters lie in host memory; off: beyond them messages are refused busy",
+                     "counters being read at a time; beyond it new messages are refused busy, and counts wait"}) {}
+  BOOST_DESCRIBE_CLASS(CounterConfig, (), (on_chip, spill, policy, misses, latency, forwarding, queue), (), ())
 };
 
 struct CompletionConfig {
@@ -167,10 +180,26 @@ struct NicConfig {
   Key<std::uint32_t> history{16, {0, 65536}, "completed buffers remembered per window"};
   Key<std::uint32_t> closed_memory{64, {1, 65536}, "closed mailboxes remembered, to refuse `closed`"};
   TableConfig table;
-  WindowConfig windows;
-  OnChipConfig buffers{8192, "posted buffers on the NIC, all windows together"};
+  // The table's values have 16 bits.
+  SpillConfig windows{2048,
+                      65536,
+                      {"window contexts on the NIC",
+                       "on: beyond them contexts lie in host memory; off: beyond them init_window is answered full",
+                       "searches of host memory for a context outstanding; beyond it messages are refused busy"}};
+  SpillConfig buffers{
+      8192,
+      1U << 24U,
+      {"descriptors of posted buffers on the NIC, all windows together",
+       "on: beyond them descriptors lie in host memory; off: beyond them post_buffer is answered full",
+       "descriptors being read at a time; beyond it new messages are refused busy, and packets of others wait"}};
   CounterConfig counters;
   OnChipConfig binding{4096, "messages of more than one packet bound at a time"};
+  SpillConfig peers{4096,
+                    1U << 20U,
+                    {"packet-delivery contexts on the NIC, as many to receive and as many to send",
+                     "on: beyond them contexts lie in host memory; off: beyond them a new peer's packets are dropped, "
+                     "and puts to one end busy",
+                     "contexts being read at a time, for receiving and for sending; beyond it packets wait"}};
   CacheConfig page_cache{8192, "page translations on the NIC, fetched eight at a time"};
   CommandConfig command;
   TransmitConfig transmit;
@@ -182,7 +211,7 @@ struct NicConfig {
   CongestionConfig congestion;
   BOOST_DESCRIBE_CLASS(NicConfig, (),
                        (clock, datapath, mtu, nack, history, closed_memory, table, windows, buffers, counters, binding,
-                        page_cache, command, transmit, receive, dma, completion, reliability, get, congestion),
+                        peers, page_cache, command, transmit, receive, dma, completion, reliability, get, congestion),
                        (), ())
 };
 

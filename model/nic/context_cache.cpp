@@ -9,20 +9,14 @@
 namespace rvma {
 namespace {
 
-/// Where the driver has given the NIC memory of its own: beyond all frames of the host. Contents are the window store's
-/// business; here counts that the bytes travel.
-constexpr std::uint64_t kContextArea = 0x4000'0000'0000ULL;
-constexpr std::uint64_t kTableArea = 0x5000'0000'0000ULL;
-constexpr std::uint64_t kBuckets = 1ULL << 24U;
 /// Contexts that are sent away, at most, until the table takes another entry.
 constexpr unsigned kMostTries = 8;
 /// Pause until a call that found every slot in use asks again.
 constexpr std::int64_t kRetryNs = 1000;
 
-std::uint64_t context_address(WindowId window) { return kContextArea + std::uint64_t{kContextBytes} * window.value(); }
-std::uint64_t bucket_address(const MailboxKey& key) {
-  return kTableArea +
-         kTableBucketBytes * (mix64(key.mailbox.value() ^ (std::uint64_t{key.pid.value()} << 48U)) % kBuckets);
+/// Tags of reads: of the bucket, or of the context.
+constexpr std::uint64_t tag_of(std::uint32_t index, bool is_context) {
+  return (std::uint64_t{index} << 1U) | (is_context ? 1U : 0U);
 }
 
 }  // namespace
@@ -40,6 +34,15 @@ ContextCache::ContextCache(const sc_core::sc_module_name& name, SimContext& cont
       free_slots_(config.windows.on_chip),
       retry_(*this, "retry", [this] { retry_calls(); }) {
   context.stats().add(path(), stats_);
+}
+
+void ContextCache::set_area(PhysicalAddress contexts, PhysicalAddress buckets) {
+  context_area_ = contexts;
+  bucket_area_ = buckets;
+}
+
+PhysicalAddress ContextCache::context_address(WindowId window) const {
+  return PhysicalAddress{context_area_.value() + std::uint64_t{kContextBytes} * window.value()};
 }
 
 ContextCache::Residency& ContextCache::residency(WindowId window) {
@@ -86,10 +89,13 @@ void ContextCache::evict(SlotId slot) {
   table->command(erase, current_cycle(), [](const TableAnswer& answer) {
     RVMA_ASSERT(answer.status == TableStatus::ok, "a resident window's mailbox is in the table");
   });
-  DmaWrite write;
-  write.to.add(PhysicalAddress{context_address(window)}, kContextBytes);
-  stats_.written_bytes += kContextBytes;
-  dma->write(std::move(write), *this, now());
+  if (slots_[slot.index()].changed) {
+    ++stats_.write_backs;
+    DmaWrite write;
+    write.to.add(context_address(window), kContextBytes);
+    stats_.written_bytes += kContextBytes;
+    dma->write(std::move(write), *this, now());
+  }
   policy_->freed(slot.value());
   give_back(slot);
   --resident_;
@@ -100,17 +106,18 @@ void ContextCache::give_back(SlotId slot) {
   free_slots_.give_back(slot.value());
 }
 
-void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, unsigned tries,
+void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, bool is_new, unsigned tries,
                          const std::function<void(TableStatus)>& done) {
   TableCommand insert;
   insert.operation = TableOperation::insert;
   insert.pid = key.pid;
   insert.mailbox = key.mailbox;
   insert.slot = slot;
-  table->command(insert, current_cycle(), [this, window, key, slot, tries, done](const TableAnswer& answer) {
+  table->command(insert, current_cycle(), [this, window, key, slot, is_new, tries, done](const TableAnswer& answer) {
     if (answer.status == TableStatus::ok) {
       slots_[slot.index()].window = window;
       slots_[slot.index()].filled = true;
+      slots_[slot.index()].changed = is_new;
       Residency& here = residency(window);
       here.place = Place::resident;
       here.slot = slot;
@@ -123,7 +130,7 @@ void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, un
                 "the table holds exactly the mailboxes of resident contexts");
     // The hash functions find no place: another context's entry may be in the way.
     if (answer.status == TableStatus::full && may_spill_ && tries < kMostTries && evict_one()) {
-      enter(window, key, slot, tries + 1, done);
+      enter(window, key, slot, is_new, tries + 1, done);
       return;
     }
     give_back(slot);
@@ -148,7 +155,7 @@ bool ContextCache::try_install(WindowId window, const MailboxKey& key, const std
   SlotId slot;
   if (!take_slot(slot)) return false;
   residency(window).place = Place::moving;
-  enter(window, key, slot, 0, [this, window, done](TableStatus status) {
+  enter(window, key, slot, true, 0, [this, window, done](TableStatus status) {
     if (status != TableStatus::ok) residency(window).place = Place::nowhere;
     done(status);
   });
@@ -225,8 +232,17 @@ WindowLookup ContextCache::resolve(const LookupResult& answer) const {
   if (!answer.hit || answer.slot.index() >= slots_.size()) return lookup;
   const Slot& slot = slots_[answer.slot.index()];
   lookup.hit = slot.filled;
-  lookup.slot = slot.window;
+  lookup.window = slot.window;
   return lookup;
+}
+
+WindowLookup ContextCache::find(Pid pid, Mailbox mailbox) const {
+  const WindowStore::WindowAnswer found = windows_.locate(pid, mailbox);
+  return {found.status == Status::ok && is_resident(found.window), found.window, false};
+}
+
+void ContextCache::changed(WindowId window) {
+  if (is_resident(window)) slots_[residencies_[window.index()].slot.index()].changed = true;
 }
 
 void ContextCache::used(WindowId window, bool has_waited) {
@@ -237,49 +253,48 @@ void ContextCache::used(WindowId window, bool has_waited) {
 
 bool ContextCache::fetch(Pid pid, Mailbox mailbox, Done done) {
   const MailboxKey key{pid, mailbox};
-  const auto under_way = fetching_.find(key);
-  if (under_way != fetching_.end()) {
-    ++stats_.misses;
-    fetches_[under_way->second].waiting.push_back(std::move(done));
-    return true;
-  }
-  const auto place = std::find_if(fetches_.begin(), fetches_.end(), [](const Fetch& fetch) { return !fetch.busy; });
-  if (place == fetches_.end() && fetches_.size() >= most_fetches_) {
+  Index index = misses_.find(key);
+  const bool is_new = index == Misses::kNone;
+  if (is_new && misses_.size() >= most_fetches_) {
     ++stats_.refused;
     return false;
   }
   ++stats_.misses;
-  const auto index = static_cast<Index>(place - fetches_.begin());
-  if (place == fetches_.end()) fetches_.emplace_back();
-  Fetch& started = fetches_[index];
-  started = Fetch{};
-  started.busy = true;
-  started.key = key;
-  started.since = now();
-  started.waiting.push_back(std::move(done));
-  fetching_.emplace(key, index);
-  stats_.outstanding.observe(fetching_.size());
+  if (is_new) index = misses_.open(key, now());
+  misses_[index].waiting.push_back({now(), std::move(done)});
+  if (!is_new) return true;
+  stats_.outstanding.observe(misses_.size());
   ++stats_.searches;
-  read(bucket_address(key), kTableBucketBytes, index);
+  const std::uint64_t hash = mix64(key.mailbox.value() ^ (std::uint64_t{key.pid.value()} << 48U));
+  read(PhysicalAddress{bucket_area_.value() + kTableBucketBytes * (hash % kTableBuckets)}, kTableBucketBytes,
+       tag_of(index, false));
+  return true;
+}
+
+bool ContextCache::pin(WindowId window) {
+  if (!is_resident(window)) return false;
+  ++slots_[residencies_[window.index()].slot.index()].pins;
   return true;
 }
 
 void ContextCache::unpin(WindowId window) {
-  RVMA_ASSERT(is_resident(window), "a pinned context stays");
-  --slots_[residencies_[window.index()].slot.index()].pins;
+  // A window that has closed meanwhile has taken its pins with it.
+  if (!is_resident(window)) return;
+  std::uint32_t& pins = slots_[residencies_[window.index()].slot.index()].pins;
+  if (pins > 0) --pins;
 }
 
-void ContextCache::read(std::uint64_t address, std::uint32_t bytes, std::uint64_t tag) {
+void ContextCache::read(PhysicalAddress address, std::uint32_t bytes, std::uint64_t tag) {
   DmaRead from_host;
-  from_host.from.add(PhysicalAddress{address}, bytes);
+  from_host.from.add(address, bytes);
   from_host.tag = tag;
   stats_.read_bytes += bytes;
   dma->read(std::move(from_host), *this, now());
 }
 
 void ContextCache::dma_read_done(std::uint64_t tag) {
-  const auto index = static_cast<Index>(tag);
-  if (fetches_[index].has_context) {
+  const auto index = static_cast<Index>(tag >> 1U);
+  if ((tag & 1U) != 0) {
     arrived(index);
   } else {
     searched(index);
@@ -288,29 +303,29 @@ void ContextCache::dma_read_done(std::uint64_t tag) {
 
 /// The bucket tells where the context lies, if there is one.
 void ContextCache::searched(Index index) {
-  Fetch& fetch = fetches_[index];
-  const WindowStore::SlotAnswer window = windows_.locate(fetch.key.pid, fetch.key.mailbox);
-  if (window.status != Status::ok) {
+  const MailboxKey key = misses_[index].key;
+  const WindowStore::WindowAnswer found = windows_.locate(key.pid, key.mailbox);
+  if (found.status != Status::ok) {
     ++stats_.unknown;
     finish(index, Fetched::unknown, {});
     return;
   }
-  fetch.window = window.slot;
-  if (is_resident(fetch.window)) {
-    finish(index, Fetched::found, fetch.window);
+  if (is_resident(found.window)) {
+    finish(index, Fetched::found, found.window);
     return;
   }
-  if (residency(fetch.window).place != Place::spilled) {
+  if (residency(found.window).place != Place::spilled) {
     finish(index, Fetched::no_room, {});
     return;
   }
-  fetch.has_context = true;
+  if (index >= found_.size()) found_.resize(index + std::size_t{1});
+  found_[index] = found.window;
   ++stats_.fetches;
-  read(context_address(fetch.window), kContextBytes, index);
+  read(context_address(found.window), kContextBytes, tag_of(index, true));
 }
 
 void ContextCache::arrived(Index index) {
-  const WindowId window = fetches_[index].window;
+  const WindowId window = found_[index];
   SlotId slot;
   if (!take_slot(slot)) {
     finish(index, Fetched::no_room, {});
@@ -318,29 +333,30 @@ void ContextCache::arrived(Index index) {
   }
   residency(window).place = Place::moving;
   --spilled_;
-  enter(window, fetches_[index].key, slot, 0, [this, index, window](TableStatus status) {
+  enter(window, misses_[index].key, slot, false, 0, [this, index, window](TableStatus status) {
     if (status != TableStatus::ok) {
       residency(window).place = Place::spilled;
       ++spilled_;
       finish(index, Fetched::no_room, {});
       return;
     }
-    stats_.fetch_ns += now() - fetches_[index].since;
+    stats_.fetch_ns += now() - misses_[index].since;
     finish(index, Fetched::found, window);
   });
 }
 
 void ContextCache::finish(Index index, Fetched outcome, WindowId window) {
-  Fetch& fetch = fetches_[index];
-  const std::vector<Done> waiting = std::move(fetch.waiting);
-  fetching_.erase(fetch.key);
-  fetch = Fetch{};
+  stats_.fetch.occupy(Time::from_ps((now() - misses_[index].since).ps() / most_fetches_), 1);
+  const std::vector<Waiter> waiting = misses_.close(index);
   if (outcome == Fetched::no_room) stats_.refused += waiting.size();
   // All of them are pinned before the first one goes on and unpins.
   if (outcome == Fetched::found) {
     slots_[residency(window).slot.index()].pins += static_cast<std::uint32_t>(waiting.size());
   }
-  for (const Done& done : waiting) done(outcome, window);
+  for (const Waiter& waiter : waiting) {
+    stats_.waited_in_context_ns += now() - waiter.since;
+    waiter.done(outcome, window);
+  }
 }
 
 void ContextCache::dma_written(std::uint64_t /*tag*/, Time /*entered*/, Time /*visible*/) {}

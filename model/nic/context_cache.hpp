@@ -3,7 +3,6 @@
 /// slot. The translation table holds a mailbox exactly while its context is on chip.
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,6 +14,7 @@
 #include "nic/config.hpp"
 #include "nic/index_allocator.hpp"
 #include "nic/interfaces.hpp"
+#include "nic/miss_table.hpp"
 #include "nic/replacement.hpp"
 #include "nic/window_store.hpp"
 
@@ -23,6 +23,7 @@ namespace rvma {
 /// Bytes of a window context in host memory, and of a bucket of the host-memory table that finds it: one read each.
 inline constexpr std::uint32_t kContextBytes = 64;
 inline constexpr std::uint32_t kTableBucketBytes = 64;
+inline constexpr std::uint64_t kTableBuckets = 1ULL << 24U;
 
 struct ContextCacheStats {
   Counter hits{"messages", "first packets of messages whose window's context was on the NIC"};
@@ -32,16 +33,22 @@ struct ContextCacheStats {
   Counter fetches{"contexts", "contexts fetched from host memory, for packets and calls"};
   Counter searches{"reads", "buckets of the host-memory table read"};
   Counter unknown{"reads", "of these, for mailboxes that nobody has"};
-  Counter evictions{"contexts", "contexts written back to make room"};
+  Counter evictions{"contexts", "contexts sent away to make room"};
+  Counter write_backs{"contexts", "of these, written to host memory: they had changed"};
   Counter read_bytes{"bytes", "bytes read from host memory"};
   Counter written_bytes{"bytes", "bytes written to host memory"};
   TimeSum fetch_ns{"time from a miss to the context on chip, all fetches together"};
+  /// Named as in SpilledCacheStats.
+  TimeSum waited_in_context_ns{
+      "time that packets and calls, each on its own, waited for a context or for the answer "
+      "that there is none"};
   Peak outstanding{"fetches", "most searches and fetches under way at once"};
   Peak resident{"contexts", "most contexts on the NIC at once"};
   Peak spilled{"contexts", "most contexts in host memory only at once"};
+  Utilisation fetch{WorkKind::operations, "searches and fetches, as many at a time as there may be outstanding"};
   BOOST_DESCRIBE_CLASS(ContextCacheStats, (),
-                       (hits, misses, refused, fetches, searches, unknown, evictions, read_bytes, written_bytes,
-                        fetch_ns, outstanding, resident, spilled),
+                       (hits, misses, refused, fetches, searches, unknown, evictions, write_backs, read_bytes,
+                        written_bytes, fetch_ns, waited_in_context_ns, outstanding, resident, spilled, fetch),
                        (), ())
 };
 
@@ -57,6 +64,8 @@ class ContextIf : public virtual sc_core::sc_interface {
 
   /// The window whose context lies in the slot that the table named.
   virtual WindowLookup resolve(const LookupResult& answer) const = 0;
+  /// The table's answer as it would be now: for a packet that has waited since its own.
+  virtual WindowLookup find(Pid pid, Mailbox mailbox) const = 0;
   /// The first packet of a message has met its window on chip, at once or when it had waited.
   virtual void used(WindowId window, bool has_waited) = 0;
   /// A miss says nothing: contexts lie in host memory.
@@ -64,13 +73,15 @@ class ContextIf : public virtual sc_core::sc_interface {
   /// Looks for (pid, mailbox) in host memory and brings its context on chip; joins a search under way. False: too many
   /// are under way.
   virtual bool fetch(Pid pid, Mailbox mailbox, Done done) = 0;
+  /// The context stays until unpin(), if it is on chip (true); closing the window takes the pins with it.
+  virtual bool pin(WindowId window) = 0;
   virtual void unpin(WindowId window) = 0;
 };
 
 /// Contexts of windows with bound messages, of windows that are opening, rewinding or closing, and of catch-all windows
-/// stay on chip. Any other may go: its mailbox is erased from the table, then the context is written back (64 B) and
-/// the slot filled anew. A miss costs two reads of host memory, one after the other: the bucket of a hash table, and
-/// the context.
+/// stay on chip. Any other may go: its mailbox is erased from the table, then the context is written back (64 B), if it
+/// has changed since it came, and the slot filled anew. A miss costs two reads of host memory, one after the other: the
+/// bucket of a hash table, and the context.
 class ContextCache : public Component, public ContextIf, public DmaClient {
  public:
   sc_core::sc_port<TableCommandIf> table;
@@ -89,10 +100,17 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   /// Brings a window's context on chip; not to be called if it is resident. `done(false)`: there was no room.
   void acquire(WindowId window, Pid pid, Mailbox mailbox, const std::function<void(bool)>& done);
 
+  /// Set-up: where the host has memory for contexts (kContextBytes each) and for the table that finds them.
+  void set_area(PhysicalAddress contexts, PhysicalAddress buckets);
+  /// The window's context is not as it was when it came.
+  void changed(WindowId window);
+
   WindowLookup resolve(const LookupResult& answer) const override;
+  WindowLookup find(Pid pid, Mailbox mailbox) const override;
   void used(WindowId window, bool has_waited) override;
   bool has_spilled() const override { return spilled_ > 0; }
   bool fetch(Pid pid, Mailbox mailbox, Done done) override;
+  bool pin(WindowId window) override;
   void unpin(WindowId window) override;
 
   void dma_written(std::uint64_t tag, Time entered, Time visible) override;
@@ -109,23 +127,21 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   struct Slot {
     WindowId window;
     bool filled = false;  ///< the table knows it
+    bool changed = false;
     std::uint32_t pins = 0;
   };
-  /// A search of host memory, and the fetch that follows it.
-  struct Fetch {
-    bool busy = false;
-    bool has_context = false;  ///< the bucket has been read
-    MailboxKey key;
-    WindowId window;
+  struct Waiter {
     Time since;
-    std::vector<Done> waiting;
+    Done done;
   };
+  /// Searches of host memory, and the fetches that follow them.
+  using Misses = MissTable<MailboxKey, Waiter>;
+  using Index = Misses::Index;
   struct WaitingCall {
     Time since;
     std::function<bool()> try_again;  ///< false: still no room
     std::function<void()> give_up;
   };
-  using Index = std::uint32_t;
 
   Residency& residency(WindowId window);
   /// A slot that holds nothing: a free one, or one whose context is sent away. False: every context has to stay.
@@ -134,9 +150,10 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   void evict(SlotId slot);
   void give_back(SlotId slot);
   /// Tells the table; if that has no place, contexts are sent away until it has, a few times.
-  void enter(WindowId window, const MailboxKey& key, SlotId slot, unsigned tries,
+  void enter(WindowId window, const MailboxKey& key, SlotId slot, bool is_new, unsigned tries,
              const std::function<void(TableStatus)>& done);
-  void read(std::uint64_t address, std::uint32_t bytes, std::uint64_t tag);
+  PhysicalAddress context_address(WindowId window) const;
+  void read(PhysicalAddress address, std::uint32_t bytes, std::uint64_t tag);
   void searched(Index index);
   void arrived(Index index);
   void finish(Index index, Fetched outcome, WindowId window);
@@ -153,8 +170,10 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   IndexAllocator free_slots_;
   std::deque<Slot> slots_;
   std::deque<Residency> residencies_;  ///< by window
-  std::vector<Fetch> fetches_;
-  boost::unordered_flat_map<MailboxKey, Index> fetching_;
+  Misses misses_;
+  std::vector<WindowId> found_;  ///< by miss: the window whose context is being read
+  PhysicalAddress context_area_;
+  PhysicalAddress bucket_area_;
   std::deque<WaitingCall> calls_;  ///< that found no slot, or too many fetches under way
   std::uint32_t resident_ = 0;
   std::uint32_t spilled_ = 0;

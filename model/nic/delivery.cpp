@@ -79,6 +79,15 @@ bool ReceiveContext::is_first(std::uint32_t sequence, MessageId message) const {
   return !messages_.contains(message.value()) || messages_[message.value()].state == MessageState::unseen;
 }
 
+std::optional<std::uint32_t> ReceiveContext::binding_of(std::uint32_t sequence, MessageId message) const {
+  const std::int32_t ahead = serial_distance(sequence, base_);
+  if (ahead < 0 || static_cast<std::uint32_t>(ahead) >= window_ || seen_.test(sequence)) return std::nullopt;
+  if (!messages_.contains(message.value()) || messages_[message.value()].state != MessageState::bound) {
+    return std::nullopt;
+  }
+  return messages_[message.value()].binding;
+}
+
 void ReceiveContext::advance_oldest(std::uint32_t oldest) {
   while (messages_.base() != oldest && !messages_.empty()) {
     const Message& passed = messages_.front();
@@ -208,6 +217,11 @@ ReceiveContext::LeftOut ReceiveContext::fill(AckHeader& ack, Time at) {
   }
   while (!ack.outcomes.empty() && ack.outcomes.back() == Outcome::pending) ack.outcomes.pop_back();
   return left_out;
+}
+
+std::uint32_t ReceiveContext::rest_bytes() const {
+  const std::uint32_t seen = next_expected_ - base_;
+  return static_cast<std::uint32_t>(most_rest_bytes(seen, messages_.size()));
 }
 
 std::size_t ReceiveContext::state_bytes() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -80,6 +81,8 @@ class ReceiveContext {
   Answer admit(std::uint32_t sequence, MessageId message, std::uint16_t open_span);
   /// Whether admit() would hand the packet on as the first of its message that has come to a decision.
   bool is_first(std::uint32_t sequence, MessageId message) const;
+  /// The entry of the packet's message in the binding store, if admit() would find that bound.
+  std::optional<std::uint32_t> binding_of(std::uint32_t sequence, MessageId message) const;
   /// The four below ignore ids and numbers that have passed. Those with a time decide at once, and are told by
   /// acknowledgements that leave at `at` or later.
   void bind(MessageId message, std::uint32_t binding);
@@ -112,6 +115,14 @@ class ReceiveContext {
 
   std::uint32_t cumulative() const { return base_; }
   MessageId oldest_open() const { return MessageId{messages_.base()}; }
+  /// Bytes of the context in host memory behind its head: two bits for each packet in the window that has been seen, a
+  /// byte for each open message; whole reads of 64 B.
+  std::uint32_t rest_bytes() const;
+  /// The most that they can be.
+  static constexpr std::uint64_t most_rest_bytes(std::uint32_t window, std::uint32_t messages) {
+    return round_to_read((std::uint64_t{window} + 63) / 64 * 16) + round_to_read(messages);
+  }
+  static constexpr std::uint64_t round_to_read(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
   /// Bytes of state, storage included; docs/reference/units/delivery.md quotes it.
   std::size_t state_bytes() const;
 

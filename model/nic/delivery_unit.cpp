@@ -22,6 +22,20 @@ DeliveryUnit::DeliveryUnit(const sc_core::sc_module_name& name, SimContext& cont
   context.stats().add(path(), stats_);
 }
 
+void DeliveryUnit::use_cache(SpilledCache& contexts) {
+  cache_ = &contexts;
+  contexts.set_rest([this](std::uint32_t number) { return by_number_[number]->context.rest_bytes(); });
+}
+
+bool DeliveryUnit::has_context(const Packet& packet) {
+  const Source* source = cache_ == nullptr ? nullptr : find(packet.transport.source);
+  return source == nullptr || cache_->lookup(source->number);
+}
+
+void DeliveryUnit::fetch_context(const Packet& packet, std::function<void()> done) {
+  cache_->fetch(find(packet.transport.source)->number, SpilledCache::Wait::to_decide, std::move(done));
+}
+
 DeliveryUnit::Source* DeliveryUnit::find(NodeId node) {
   if (latest_ != nullptr && latest_->node == node) return latest_;
   const auto found = sources_.find(node);
@@ -44,8 +58,16 @@ DeliveryUnit::Source* DeliveryUnit::context_of(const TransportHeader& header) {
   };
   Source* source = find(header.source);
   if (source == nullptr) {
+    if (cache_ != nullptr && cache_->is_full()) {
+      ++stats_.no_room;
+      return nullptr;
+    }
     latest_ = (sources_[header.source] = std::make_unique<Source>(header.source, make())).get();
     stats_.contexts.observe(sources_.size());
+    latest_->number = numbers_.take();
+    if (by_number_.size() < numbers_.made()) by_number_.resize(numbers_.made());
+    by_number_[latest_->number] = latest_;
+    if (cache_ != nullptr) cache_->add(latest_->number);
     return latest_;
   }
   const ReceiveContext& context = source->context;
@@ -59,7 +81,9 @@ DeliveryUnit::Source* DeliveryUnit::context_of(const TransportHeader& header) {
     source->context.cut_off_all(bound_, now());
     cut_off(*source, bound_);
     unwatch_if_idle(*source);
+    const std::uint32_t number = source->number;
     *source = Source{header.source, make()};
+    source->number = number;
   }
   // The first packet's decision follows its admission at once: a context that is still there now is there to stay.
   source->tentative = false;
@@ -79,6 +103,7 @@ DeliveryIf::Admission DeliveryUnit::admit(const Packet& packet) {
     return admission;
   }
   // 2. The context decides.
+  if (cache_ != nullptr) cache_->changed(source->number);
   source->heard_at = now();
   const ReceiveContext::Answer answer =
       source->context.admit(header.sequence, packet.data.message, packet.data.open_span);
@@ -121,6 +146,16 @@ bool DeliveryUnit::is_first(const Packet& packet) {
   if (header.source_incarnation != context.incarnation()) return header.source_incarnation > context.incarnation();
   if (header.generation != context.generation()) return header.generation > context.generation();
   return context.is_first(header.sequence, packet.data.message);
+}
+
+std::optional<std::uint32_t> DeliveryUnit::binding_of(const Packet& packet) {
+  const TransportHeader& header = packet.transport;
+  const Source* source = find(header.source);
+  if (source == nullptr || header.source_incarnation != source->context.incarnation() ||
+      header.generation != source->context.generation()) {
+    return std::nullopt;
+  }
+  return source->context.binding_of(header.sequence, packet.data.message);
 }
 
 void DeliveryUnit::bind(const MessageRef& message, std::uint32_t binding) {
@@ -184,13 +219,7 @@ void DeliveryUnit::tell_incarnation(const TransportHeader& header) {
   if (now() < next_incarnation_told_) return;
   next_incarnation_told_ = now() + reliability_.ack_delay;
   ++stats_.incarnations_told;
-  PacketPtr packet = packets_.acquire();
-  packet->transport.type = PacketType::acknowledgement;
-  packet->transport.source = node_;
-  packet->transport.destination = header.source;
-  packet->transport.source_incarnation = boot_number_;
-  packet->transport.destination_incarnation = header.source_incarnation;
-  packet->transport.generation = header.generation;
+  PacketPtr packet = make_acknowledgement(header.source, header.source_incarnation, header.generation);
   packet->wire_bytes = wire_bytes_of(*packet);
   egress->send_acknowledgement(std::move(packet), now());
 }
@@ -202,8 +231,7 @@ void DeliveryUnit::refuse(const MessageRef& message, Outcome reason, Time at) {
   const bool told = nack_ || is_retried(reason);
   // With nack off a stranger whose first packet is refused learns nothing, not even that somebody is here.
   if (source->tentative && !told) {
-    latest_ = nullptr;
-    sources_.erase(message.source);
+    forget(message.source);
     return;
   }
   source->tentative = false;
@@ -260,16 +288,43 @@ void DeliveryUnit::wake() {
   }
 }
 
-void DeliveryUnit::acknowledge(Source& source) {
-  ++stats_.acknowledgements;
-  source.due = Time::max();
+void DeliveryUnit::forget(NodeId node) {
+  const std::uint32_t number = find(node)->number;
+  if (cache_ != nullptr) cache_->remove(number);
+  numbers_.give_back(number);
+  latest_ = nullptr;
+  sources_.erase(node);
+}
+
+PacketPtr DeliveryUnit::make_acknowledgement(NodeId node, std::uint32_t incarnation, std::uint32_t generation) {
   PacketPtr packet = packets_.acquire();
   packet->transport.type = PacketType::acknowledgement;
   packet->transport.source = node_;
-  packet->transport.destination = source.node;
+  packet->transport.destination = node;
   packet->transport.source_incarnation = boot_number_;
-  packet->transport.destination_incarnation = source.context.incarnation();
-  packet->transport.generation = source.context.generation();
+  packet->transport.destination_incarnation = incarnation;
+  packet->transport.generation = generation;
+  return packet;
+}
+
+void DeliveryUnit::acknowledge(Source& source) {
+  if (cache_ == nullptr || cache_->lookup(source.number)) {
+    send_acknowledgement(source);
+    return;
+  }
+  // Whatever else there is to tell goes into the same one.
+  source.due = Time::zero();
+  cache_->fetch(source.number, SpilledCache::Wait::other, [this, node = source.node] {
+    Source* waiting = find(node);
+    if (waiting != nullptr && waiting->due == Time::zero()) send_acknowledgement(*waiting);
+  });
+}
+
+void DeliveryUnit::send_acknowledgement(Source& source) {
+  ++stats_.acknowledgements;
+  source.due = Time::max();
+  if (cache_ != nullptr) cache_->changed(source.number);
+  PacketPtr packet = make_acknowledgement(source.node, source.context.incarnation(), source.context.generation());
   const ReceiveContext::LeftOut left_out = source.context.fill(packet->ack, now());
   source.untold = left_out.packets;
   packet->wire_bytes = wire_bytes_of(*packet);

@@ -5,7 +5,10 @@
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <systemc>
 #include <vector>
@@ -15,7 +18,9 @@
 #include "nic/config.hpp"
 #include "nic/delivery.hpp"
 #include "nic/egress.hpp"
+#include "nic/index_allocator.hpp"
 #include "nic/interfaces.hpp"
+#include "nic/spilled_cache.hpp"
 
 namespace rvma {
 
@@ -31,14 +36,15 @@ struct DeliveryStats {
   Counter cut_off{"messages", "bound messages cut off"};
   Counter silences{"times", "sources that fell silent with messages bound"};
   Counter incarnations_told{"packets", "answers to packets for an earlier incarnation of this NIC"};
+  Counter no_room{"packets", "packets of further sources, dropped since their contexts may not spill"};
   Peak contexts{"contexts", "sources with a context"};
   BOOST_DESCRIBE_CLASS(DeliveryStats, (),
                        (fresh, duplicate, stale, closed, out_of_order, refused, refusals_held_back, acknowledgements,
-                        cut_off, silences, incarnations_told, contexts),
+                        cut_off, silences, incarnations_told, no_room, contexts),
                        (), ())
 };
 
-class DeliveryUnit : public Component, public DeliveryIf {
+class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContextsIf {
  public:
   sc_core::sc_port<EgressIf> egress;
   /// Unbound: nothing is ever cut off (a unit driven alone).
@@ -47,6 +53,14 @@ class DeliveryUnit : public Component, public DeliveryIf {
   /// `boot_number`: incarnation of this NIC. Packets come out of `packets`.
   DeliveryUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
                std::uint32_t boot_number, PacketPool& packets);
+
+  /// Set-up: where the contexts lie, numbered in the order in which sources came. Without it all are on chip. Outlives
+  /// the unit's use. What packets, counts and refusals tell a context is noted with its pending acknowledgement, so
+  /// that it has to be on the NIC when a packet is decided about and when it is acknowledged, and not between.
+  void use_cache(SpilledCache& contexts);
+  bool has_context(const Packet& packet) override;
+  void fetch_context(const Packet& packet, std::function<void()> done) override;
+  std::optional<std::uint32_t> binding_of(const Packet& packet) override;
 
   Admission admit(const Packet& packet) override;
   bool is_first(const Packet& packet) override;
@@ -63,6 +77,7 @@ class DeliveryUnit : public Component, public DeliveryIf {
   struct Source {
     Source(NodeId node_id, ReceiveContext receive_context) : node(node_id), context(std::move(receive_context)) {}
     NodeId node;
+    std::uint32_t number = 0;  ///< its entry in the cache of contexts
     ReceiveContext context;
     bool tentative = true;       ///< opened by a packet whose fate is not known yet
     std::uint32_t untold = 0;    ///< packets that no acknowledgement has covered
@@ -83,6 +98,10 @@ class DeliveryUnit : public Component, public DeliveryIf {
   void want_acknowledgement(Source& source, Time at);
   void wake();
   void acknowledge(Source& source);
+  void send_acknowledgement(Source& source);
+  /// Type, addresses and incarnations: of an acknowledgement to `node`.
+  PacketPtr make_acknowledgement(NodeId node, std::uint32_t incarnation, std::uint32_t generation);
+  void forget(NodeId node);
   void cut_off(const Source& source, const std::vector<ReceiveContext::Bound>& bound);
   void tell_incarnation(const TransportHeader& header);
   void watch(Source& source);
@@ -98,6 +117,9 @@ class DeliveryUnit : public Component, public DeliveryIf {
   PacketPool& packets_;
   DeliveryStats stats_;
   boost::unordered_flat_map<NodeId, std::unique_ptr<Source>> sources_;
+  SpilledCache* cache_ = nullptr;
+  IndexAllocator numbers_{std::numeric_limits<std::uint32_t>::max()};
+  std::vector<Source*> by_number_;
   Source* latest_ = nullptr;  ///< most packets come from the same source as the one before
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
   std::vector<ReceiveContext::Bound> bound_;  ///< scratch

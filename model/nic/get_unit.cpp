@@ -89,7 +89,7 @@ void GetUnit::open_window(Index index) {
   do {
     window.key = static_cast<std::uint32_t>(random_.next());
   } while (window.key == 0);
-  WindowStore::SlotAnswer allocated;
+  WindowStore::WindowAnswer allocated;
   do {
     window.mailbox = Mailbox{random_.next()};
     allocated = windows_.allocate_window(window, get.request.pid);
@@ -98,36 +98,36 @@ void GetUnit::open_window(Index index) {
   BufferId buffer;
   bool has_room = allocated.status == Status::ok;
   if (has_room) {
-    const WindowStore::PostAnswer posted = windows_.post_buffer(allocated.slot, window);
+    const WindowStore::PostAnswer posted = windows_.post_buffer(allocated.window, window);
     has_room = posted.status == Status::ok;
     buffer = posted.buffer;
-    if (!has_room) windows_.abandon_window(allocated.slot);
+    if (!has_room) windows_.abandon_window(allocated.window);
   }
   if (!has_room) {
     ++stats_.without_window;
     end(index, Outcome::busy, now());
     return;
   }
-  get.slot = allocated.slot;
+  get.window = allocated.window;
   get.mailbox = window.mailbox;
   get.key = window.key;
   // 3. The table learns the mailbox.
-  contexts_.install(allocated.slot, get.request.pid, window.mailbox,
+  contexts_.install(allocated.window, get.request.pid, window.mailbox,
                     [this, index, buffer, window](TableStatus status) { opened(index, buffer, window, status); });
 }
 
 void GetUnit::opened(Index index, BufferId buffer, const Descriptor& window, TableStatus status) {
   Get& get = gets_[index];
   if (status != TableStatus::ok) {
-    windows_.abandon_window(get.slot);
+    windows_.abandon_window(get.window);
     ++stats_.without_window;
     end(index, Outcome::busy, now());
     return;
   }
-  windows_.open_window(get.slot);
-  by_slot_[get.slot] = index;
+  windows_.open_window(get.window);
+  by_slot_[get.window] = index;
   observers_.tell(
-      [&](NicObserver& observer) { observer.get_opened(node_, get.request.pid, get.slot, buffer, window, now()); });
+      [&](NicObserver& observer) { observer.get_opened(node_, get.request.pid, get.window, buffer, window, now()); });
   ask(index);
 }
 
@@ -165,7 +165,7 @@ void GetUnit::ended(const PutRequest& request, Outcome outcome, std::uint32_t tr
 void GetUnit::wait_for_answer(Index index) {
   Get& get = gets_[index];
   get.state = State::waiting;
-  get.activity = windows_.activity(get.slot);
+  get.activity = windows_.activity(get.window);
   ++waiting_;
   due_.push({now() + config_.timeout.get(), index, get.uses});
   time_out_.at(due_.front().at);
@@ -176,7 +176,7 @@ void GetUnit::look_at_time_outs() {
     const Due due = due_.pop();
     if (!is_current(due.get, due.uses) || gets_[due.get].state != State::waiting) continue;
     Get& get = gets_[due.get];
-    const std::uint64_t activity = windows_.activity(get.slot);
+    const std::uint64_t activity = windows_.activity(get.window);
     if (std::exchange(get.activity, activity) != activity) {
       due_.push({now() + config_.timeout.get(), due.get, due.uses});
       continue;
@@ -194,10 +194,10 @@ void GetUnit::close(Index index, Outcome outcome) {
   get.state = State::closing;
   get.outcome = outcome;
   // As for calls, the context must be on chip.
-  if (contexts_.is_resident(get.slot)) {
+  if (contexts_.is_resident(get.window)) {
     close_window(index);
   } else {
-    contexts_.acquire(get.slot, get.request.pid, get.mailbox, [this, index](bool is_here) {
+    contexts_.acquire(get.window, get.request.pid, get.mailbox, [this, index](bool is_here) {
       if (is_here) {
         close_window(index);
       } else {
@@ -209,7 +209,7 @@ void GetUnit::close(Index index, Outcome outcome) {
 
 void GetUnit::close_window(Index index) {
   Get& get = gets_[index];
-  const WindowId slot = get.slot;
+  const WindowId slot = get.window;
   if (get.outcome == Outcome::ok) {
     // The answer has come while the context was fetched: the window has closed itself.
     end(index, Outcome::ok, now());
@@ -226,14 +226,14 @@ void GetUnit::close_window(Index index) {
 
 void GetUnit::drained(Index index) {
   const Get& get = gets_[index];
-  contexts_.remove(get.slot, get.request.pid, get.mailbox, [this, index] {
-    windows_.release_window(gets_[index].slot);
+  contexts_.remove(get.window, get.request.pid, get.mailbox, [this, index] {
+    windows_.release_window(gets_[index].window);
     end(index, gets_[index].outcome, now());
   });
 }
 
 void GetUnit::answer_complete(const Completion& completion, Cycles at) {
-  const auto found = by_slot_.find(completion.slot);
+  const auto found = by_slot_.find(completion.window);
   RVMA_ASSERT(found != by_slot_.end(), "an answer came to a window that no get waits for");
   const Index index = found->second;
   Get& get = gets_[index];
@@ -262,7 +262,7 @@ void GetUnit::end(Index index, Outcome outcome, Time at) {
     }
   }
   // 3. The entry is free. A timer that nobody needs would be the run's last event.
-  if (const auto found = by_slot_.find(get.slot); found != by_slot_.end() && found->second == index) {
+  if (const auto found = by_slot_.find(get.window); found != by_slot_.end() && found->second == index) {
     by_slot_.erase(found);
   }
   get.state = State::free;
@@ -292,7 +292,7 @@ bool GetUnit::serve(NodeId source, const DataHeader& request, WindowId slot, Buf
   answer.purpose = Purpose::get_answer;
   answer.pid = request.destination_pid;
   answer.doorbell = now();
-  answer.slot = slot;
+  answer.window = slot;
   answer.buffer = buffer;
   answer.posting = from.posting;
   Descriptor& put = answer.descriptor;
@@ -317,7 +317,7 @@ bool GetUnit::serve(NodeId source, const DataHeader& request, WindowId slot, Buf
 }
 
 bool GetUnit::may_read(const PutRequest& answer) {
-  return windows_.may_read(answer.slot, answer.buffer, answer.posting);
+  return windows_.may_read(answer.window, answer.buffer, answer.posting);
 }
 
 }  // namespace rvma

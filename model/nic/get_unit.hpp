@@ -82,7 +82,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
     std::uint32_t tries = 0;
     Mailbox mailbox;  ///< of the answer
     std::uint32_t key = 0;
-    WindowId slot;
+    WindowId window;
     std::uint64_t activity = 0;  ///< packets of the answer when its time-out was last looked at
     Outcome outcome = Outcome::pending;
   };

@@ -4,11 +4,19 @@
 /// annotated time; one that must wait arms its own Wakeup. All units of one RNIC share its clock domain.
 ///
 ///     link -> ReceiveParser -> AddressConversion -> PayloadWriter -> CounterUnit -> CompletionWriter -> DMA -> host
-///                 |  lookup        |  admit, bind        |  write         |  count
-///              TableUnit        Delivery, WindowStore   DmaEngine      WindowStore
+///                 |  lookup        |  admit, bind        |  write         |  count        |  completions of gets
+///              TableUnit        Delivery, WindowStore   DmaEngine      WindowStore     GetUnit
 ///     host -> CommandUnit -> Transmit -> Egress -> link            (acknowledgements: Delivery -> Egress)
-///                 |  execute    |  read
-///            WindowCalls     DmaEngine
+///                 |  execute    |  read    ^
+///            WindowCalls     DmaEngine     |  requests, answers
+///                 |  gets                  |
+///              GetUnit --------------------+     (accepted requests: AddressConversion -> GetUnit)
+///
+/// What does not fit on the NIC lies in host memory. AddressConversion's DecisionGate holds packets until it is here:
+///
+///     ContextCache  (window contexts; tells the TableUnit)    SpilledCache x 4  (buffer descriptors, counters,
+///          |  64 B reads and writes                                |             delivery contexts, transmit contexts)
+///       DmaEngine                                              DmaEngine
 #pragma once
 
 #include <array>
@@ -16,6 +24,7 @@
 #include <boost/describe.hpp>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -39,7 +48,7 @@ struct LookupResult {
 /// A table answer as the window store takes it: the window whose context lay in the slot, if it still does.
 struct WindowLookup {
   bool hit = false;
-  WindowId slot;
+  WindowId window;
   /// The window cannot be known now: a miss means `busy`, never `no_mailbox`.
   bool sweeping = false;
 };
@@ -142,6 +151,17 @@ class DeliveryIf : public virtual sc_core::sc_interface {
   /// The bound message of the source's latest context was cut off by a call: it ends `stale`, as its packets to come
   /// do.
   virtual void withdraw(NodeId source, MessageId message, Time at) = 0;
+};
+
+/// Where the receive half's contexts lie, of which only some are on the NIC.
+class ReceiveContextsIf : public virtual sc_core::sc_interface {
+ public:
+  /// The context of the packet's source is on the NIC, or it has none yet; if so, it counts as used.
+  virtual bool has_context(const Packet& packet) = 0;
+  /// has_context() said no: `done` runs when it is there.
+  virtual void fetch_context(const Packet& packet, std::function<void()> done) = 0;
+  /// The entry in the binding store of the packet's message, if admit() would find it bound. Changes nothing.
+  virtual std::optional<std::uint32_t> binding_of(const Packet& packet) = 0;
 };
 
 /// Where bound messages are cut off (address conversion: the one deciding place).
@@ -251,7 +271,7 @@ struct RewoundBuffer {
 
 /// One finished epoch, to be told to the host.
 struct Completion {
-  WindowId slot;
+  WindowId window;
   BufferId buffer;
   Pid pid;
   Mailbox mailbox;
@@ -300,7 +320,7 @@ struct PutRequest {
   std::uint32_t uses = 0;
   RdmaHeader rdma;
   // Of an answer: whose bytes it reads.
-  WindowId slot;
+  WindowId window;
   BufferId buffer;
   std::uint64_t posting = 0;
 };

@@ -12,7 +12,7 @@ std::size_t hash_value(const PageCache::Key& key) {
 }
 
 PageCache::PageCache(std::uint32_t entries, std::unique_ptr<ReplacementPolicy> policy)
-    : most_lines_(std::max<std::size_t>(1, entries / kLinePages)), policy_(std::move(policy)) {}
+    : places_(std::max<std::uint32_t>(1, entries / kLinePages), std::move(policy)) {}
 
 const PageCache::Line* PageCache::find(const Key& key) {
   // Packets of one message mostly stay on one line: no hashing for them.
@@ -21,7 +21,7 @@ const PageCache::Line* PageCache::find(const Key& key) {
     if (found == index_.end()) return nullptr;
     last_ = found->second;
   }
-  policy_->used(last_);
+  places_.use(last_);
   return &entries_[last_].line;
 }
 
@@ -32,18 +32,13 @@ void PageCache::insert(const Key& key, const Line& line) {
     return;
   }
   // 2. A free entry, else the one that the policy gives up.
-  if (entries_.size() < most_lines_) {
-    last_ = static_cast<Index>(entries_.size());
-    entries_.emplace_back();
-  } else {
-    last_ = policy_->victim([](Index /*entry*/) { return true; });
-    policy_->freed(last_);
-    index_.erase(entries_[last_].key);
-  }
+  const CachePlaces::Taken taken = places_.fill();
+  last_ = taken.place;
+  if (taken.replaces) index_.erase(entries_[last_].key);
+  if (last_ == entries_.size()) entries_.emplace_back();
   // 3. Fill it.
   entries_[last_] = {key, line};
   index_.emplace(key, last_);
-  policy_->filled(last_);
 }
 
 }  // namespace rvma

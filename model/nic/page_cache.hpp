@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "nic/cache_places.hpp"
 #include "nic/replacement.hpp"
 
 namespace rvma {
@@ -43,7 +44,7 @@ class PageCache {
   void insert(const Key& key, const Line& line);
 
   std::size_t lines() const { return index_.size(); }
-  std::size_t most_lines() const { return most_lines_; }
+  std::size_t most_lines() const { return places_.capacity(); }
 
  private:
   using Index = std::uint32_t;
@@ -53,10 +54,9 @@ class PageCache {
     Line line{};
   };
 
-  std::size_t most_lines_;
-  std::vector<Entry> entries_;  ///< grows with use, up to most_lines_
+  CachePlaces places_;
+  std::vector<Entry> entries_;  ///< by place
   boost::unordered_flat_map<Key, Index> index_;
-  std::unique_ptr<ReplacementPolicy> policy_;
   Index last_ = kNone;  ///< found or inserted last
 };
 

@@ -9,6 +9,10 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
            PayloadPool& payloads, const ObserverList& observers)
     : Nic(name, context, p.config.clock),
       windows_(p.config),
+      buffer_cache_(context, path() + ".buffer_cache", p.config.buffers, kBufferEntryBytes),
+      counter_cache_(context, path() + ".counter_cache", p.config.counters, kCounterEntryBytes),
+      receive_context_cache_(context, path() + ".receive_context_cache", p.config.peers, kPeerHeadBytes),
+      transmit_context_cache_(context, path() + ".transmit_context_cache", p.config.peers, kPeerHeadBytes),
       table_(p.make_table("table", context, p.config.clock, p.config.table)),
       parser_("parser", context, p.config, p.node, observers),
       conversion_("conversion", context, p.config, p.page, p.node, windows_, observers),
@@ -16,6 +20,8 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
       counters_("counters", context, p.config, p.node, windows_, observers),
       completion_writer_("completion_writer", context, p.config, p.node, observers),
       contexts_("contexts", context, p.config, windows_),
+      store_caches_(buffer_cache_, counter_cache_, contexts_),
+      counter_fetch_(counter_cache_, counters_),
       window_calls_("window_calls", context, p.config, p.node, windows_, contexts_, payloads, observers),
       delivery_("delivery", context, p.config, p.node, p.boot_number, packets),
       command_("command", context, p.config, payloads, arm_),
@@ -28,6 +34,8 @@ Rnic::Rnic(const sc_core::sc_module_name& name, SimContext& context, const Param
       dma_engine_("dma_engine", context, p.config) {
   RVMA_ASSERT(p.boot_number > 0, "incarnation 0 means `not heard yet`");
   bind_units();
+  bind_caches();
+  set_spill_area(SpillArea::at({}, p.config));
   conversion_.number_ranks(p.ranks_per_node);
 }
 
@@ -60,9 +68,10 @@ void Rnic::bind_units() {
   conversion_.lookup(*table_);
   conversion_.delivery(delivery_);
   conversion_.contexts(contexts_);
+  conversion_.sources(delivery_);
   conversion_.writer(payload_writer_);
   payload_writer_.delivery(delivery_);
-  payload_writer_.counter(counters_);
+  payload_writer_.counter(counter_fetch_);
   counters_.delivery(delivery_);
   counters_.completions(armed_completions_);
   // 4. Transmit path.
@@ -71,6 +80,25 @@ void Rnic::bind_units() {
   delivery_.bindings(conversion_);
   egress_.turn_round(input_);
   egress_.on_departure([this](const Egress::Departure& departure) { transmit_.departed(departure); });
+}
+
+void Rnic::bind_caches() {
+  for (SpilledCache* cache : {&buffer_cache_, &counter_cache_, &receive_context_cache_, &transmit_context_cache_}) {
+    cache->connect(dma_engine_);
+  }
+  windows_.on_changes(&store_caches_);
+  conversion_.use_caches(buffer_cache_, counter_cache_);
+  window_calls_.use_caches(buffer_cache_, counter_cache_);
+  delivery_.use_cache(receive_context_cache_);
+  transmit_.use_cache(transmit_context_cache_);
+}
+
+void Rnic::set_spill_area(const SpillArea& area) {
+  contexts_.set_area(area.contexts.base, area.buckets.base);
+  buffer_cache_.set_area(area.descriptors);
+  counter_cache_.set_area(area.counters);
+  receive_context_cache_.set_area(area.receive_contexts);
+  transmit_context_cache_.set_area(area.transmit_contexts);
 }
 
 void Rnic::connect(LinkIf& link, LinkCreditIf& credit) {

@@ -24,6 +24,9 @@
 #include "nic/observer.hpp"
 #include "nic/payload_writer.hpp"
 #include "nic/receive_parser.hpp"
+#include "nic/spill_area.hpp"
+#include "nic/spilled_cache.hpp"
+#include "nic/store_caches.hpp"
 #include "nic/table_unit.hpp"
 #include "nic/transmit.hpp"
 #include "nic/window_calls.hpp"
@@ -52,6 +55,10 @@ class Rnic : public Nic {
     command_.set_ring(pid, base, entries, consumed_word);
   }
 
+  /// Where the host has memory for what does not fit on the NIC; once, before the first call. Without it the area
+  /// begins at address 0, which only a host without memory of its own may leave so.
+  void set_spill_area(const SpillArea& area);
+
   const CommandUnit& command() const { return command_; }
   const Transmit& transmit() const { return transmit_; }
   const Egress& egress() const { return egress_; }
@@ -74,11 +81,16 @@ class Rnic : public Nic {
   };
 
   void bind_units();
+  void bind_caches();
   bool take_mmio_write(Pid pid, std::uint64_t offset, const std::uint8_t* bytes, std::uint32_t length,
                        Time at) override;
 
   InterruptArm arm_;
   WindowStore windows_;
+  SpilledCache buffer_cache_;
+  SpilledCache counter_cache_;
+  SpilledCache receive_context_cache_;
+  SpilledCache transmit_context_cache_;
   std::unique_ptr<TableUnit> table_;
   ReceiveParser parser_;
   AddressConversion conversion_;
@@ -86,6 +98,8 @@ class Rnic : public Nic {
   CounterUnit counters_;
   CompletionWriter completion_writer_;
   ContextCache contexts_;
+  StoreCaches store_caches_;
+  CounterFetch counter_fetch_;
   WindowCalls window_calls_;
   DeliveryUnit delivery_;
   CommandUnit command_;

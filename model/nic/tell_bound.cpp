@@ -8,18 +8,18 @@ void tell_bound(const ObserverList& observers, NodeId node, const MessageRef& me
   // A managed message that does not fit retires the buffer before it binds to the next one, or is refused.
   const bool is_misfit = bound.retired && (is_refused || bound.retired_buffer != bound.place.buffer);
   observers.tell([&](NicObserver& observer) {
-    if (is_misfit) observer.epoch_retired(node, bound.slot, bound.retired_buffer, bound.retired_epoch, false, at);
+    if (is_misfit) observer.epoch_retired(node, bound.window, bound.retired_buffer, bound.retired_epoch, false, at);
     if (is_refused) {
       observer.message_refused(node, message, bound.outcome, at);
     } else {
-      observer.message_bound(node, message, bound.slot, bound.place.buffer, bound.epoch, bound.message_offset,
+      observer.message_bound(node, message, bound.window, bound.place.buffer, bound.epoch, bound.message_offset,
                              message_length, at);
     }
     if (bound.retired && !is_misfit) {
-      observer.epoch_retired(node, bound.slot, bound.retired_buffer, bound.retired_epoch, false, at);
+      observer.epoch_retired(node, bound.window, bound.retired_buffer, bound.retired_epoch, false, at);
     }
     if (bound.retired_next) {
-      observer.epoch_retired(node, bound.slot, bound.place.buffer, bound.epoch, false, at);
+      observer.epoch_retired(node, bound.window, bound.place.buffer, bound.epoch, false, at);
     }
   });
 }

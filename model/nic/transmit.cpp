@@ -81,12 +81,18 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   Put& entry = puts_[index];
   entry.request = put;
   entry.commanded = when;
-  entry.peer = peer_of(put.descriptor.destination_node);
-  entry.window_waited = peers_[entry.peer]->window_waited(when);
   ++(put.purpose == Purpose::put           ? stats_.puts
      : put.purpose == Purpose::rdma        ? stats_.rdma_messages
      : put.purpose == Purpose::get_request ? stats_.get_requests
                                            : stats_.get_answers);
+  const NodeId node = put.descriptor.destination_node;
+  if (cache_ != nullptr && cache_->is_full() && peer_index_.count(node) == 0) {
+    ++stats_.no_context;
+    end_put(index, Outcome::busy, when);
+    return true;
+  }
+  entry.peer = peer_of(node);
+  entry.window_waited = peers_[entry.peer]->window_waited(when);
   // 2. A message that packet numbers cannot span fits no buffer either.
   const std::uint64_t length = put.descriptor.length;
   const std::uint64_t packets = length == 0 ? 1 : (length - 1) / mtu_ + 1;
@@ -121,8 +127,52 @@ Transmit::Index Transmit::take_entry() {
 
 Transmit::Index Transmit::peer_of(NodeId node) {
   const auto [place, is_new] = peer_index_.try_emplace(node, static_cast<Index>(peers_.size()));
-  if (is_new) peers_.push_back(std::make_unique<Peer>(node, limits_));
+  if (is_new) {
+    peers_.push_back(std::make_unique<Peer>(node, limits_));
+    if (cache_ != nullptr) cache_->add(place->second);
+  }
   return place->second;
+}
+
+// -------------------------------------------------------------------------------------------------------- contexts
+
+void Transmit::use_cache(SpilledCache& contexts) {
+  cache_ = &contexts;
+  contexts.set_rest([this](std::uint32_t peer) { return peers_[peer]->context.rest_bytes(); });
+}
+
+bool Transmit::is_ready(Peer& peer, Index index, Time at) {
+  if (cache_ == nullptr) return true;
+  TransmitContext::Resend resend;
+  if (peer.sending == kNone && peer.waiting.empty() && !peer.context.next_resend(resend)) return false;
+  if (peer.is_fetched) return false;
+  if (cache_->lookup(index)) return true;
+  // The wait counts as one for the peer's window.
+  peer.window_is(true, at);
+  peer.is_fetched = true;
+  cache_->fetch(index, SpilledCache::Wait::to_send, [this, index] {
+    peers_[index]->is_fetched = false;
+    take_turn(index);
+    pump(now());
+  });
+  // A host without delay has answered already.
+  return !peer.is_fetched;
+}
+
+void Transmit::with_context(Index index, std::function<void()> then) {
+  if (cache_ == nullptr) {
+    then();
+    return;
+  }
+  if (!cache_->lookup(index)) {
+    cache_->fetch(index, SpilledCache::Wait::other, [this, index, then = std::move(then)] {
+      cache_->changed(index);
+      then();
+    });
+    return;
+  }
+  cache_->changed(index);
+  then();
 }
 
 void Transmit::finish(Index peer, const TransmitContext::Ended& message, Time at) {
@@ -334,7 +384,8 @@ void Transmit::pump(Time at) {
   buffer_stalled_ = false;
   while (!turn_.empty()) {
     const Index index = turn_.front();
-    const Step step = cut_next(*peers_[index], index, at);
+    Peer& peer = *peers_[index];
+    const Step step = is_ready(peer, index, at) ? cut_next(peer, index, at) : Step::blocked;
     if (step == Step::no_buffer) {
       ++stats_.buffer_stalls;
       buffer_stalled_ = true;
@@ -367,6 +418,7 @@ Transmit::Step Transmit::cut_next(Peer& peer, Index peer_index, Time at) {
   const Cycles cycle = std::max(clock().edge_at_or_after(std::max(at, commanded)), next_cut_);
   next_cut_ = cycle + Cycles{1};
   const Time when = clock().time_of(cycle);
+  if (cache_ != nullptr) cache_->changed(peer_index);
   stats_.cut.occupy(clock().time_of(next_cut_) - when, 1);
   if (cut.again) {
     take_again(peer, cut);
@@ -584,16 +636,16 @@ void Transmit::acknowledgement(PacketPtr packet, Time at) {
 
 void Transmit::take_acknowledgements() {
   while (!acknowledgements_.empty() && acknowledgements_.front().at <= now()) {
-    const Acknowledgement acknowledgement = acknowledgements_.pop();
-    take_in(*acknowledgement.packet, now());
+    Acknowledgement acknowledgement = acknowledgements_.pop();
+    take_in(std::move(acknowledgement.packet), now());
   }
   if (!acknowledgements_.empty()) arrival_.at(acknowledgements_.front().at);
 }
 
-void Transmit::take_in(const Packet& packet, Time at) {
+void Transmit::take_in(PacketPtr packet, Time at) {
   ++stats_.acknowledgements;
   // 1. For this incarnation, by the peer's latest one.
-  const TransportHeader& header = packet.transport;
+  const TransportHeader& header = packet->transport;
   const auto found = peer_index_.find(header.source);
   if (found == peer_index_.end() || header.destination_incarnation != boot_number_ ||
       header.source_incarnation < peers_[found->second]->incarnation) {
@@ -601,7 +653,21 @@ void Transmit::take_in(const Packet& packet, Time at) {
     return;
   }
   const Index index = found->second;
+  if (cache_ == nullptr) {
+    take_in_here(*packet, index, at);
+    return;
+  }
+  peers_[index]->answers.push(std::move(packet));
+  with_context(index, [this, index] { take_in_here(*peers_[index]->answers.pop(), index, now()); });
+}
+
+void Transmit::take_in_here(const Packet& packet, Index index, Time at) {
+  const TransportHeader& header = packet.transport;
   Peer& peer = *peers_[index];
+  if (header.source_incarnation < peer.incarnation) {
+    ++stats_.ignored_acknowledgements;
+    return;
+  }
   // 2. A peer that has restarted knows nothing of what was open.
   if (header.source_incarnation > peer.incarnation && peer.incarnation != 0) {
     ++stats_.peers_restarted;
@@ -680,6 +746,18 @@ void Transmit::run_timer() {
 }
 
 void Transmit::check(Index index, Time at) {
+  if (cache_ == nullptr || cache_->is_on_chip(index)) {
+    check_here(index, at);
+    return;
+  }
+  with_context(index, [this, index] {
+    check_here(index, now());
+    pump(now());
+    arm_timer();
+  });
+}
+
+void Transmit::check_here(Index index, Time at) {
   TransmitContext& context = peers_[index]->context;
   ended_.clear();
   const bool gives_up = context.check(at, ended_) == TransmitContext::Patience::ended;

@@ -18,6 +18,7 @@
 #include "nic/interfaces.hpp"
 #include "nic/interrupt_arm.hpp"
 #include "nic/observer.hpp"
+#include "nic/spilled_cache.hpp"
 #include "nic/transmit_context.hpp"
 
 namespace rvma {
@@ -56,6 +57,7 @@ struct TransmitStats {
   Counter peers_given_up{"peers", "times that a peer's silence ended all puts to it"};
   Counter acknowledgements{"packets", "acknowledgements taken in"};
   Counter ignored_acknowledgements{"packets", "acknowledgements of another incarnation or generation, or impossible"};
+  Counter no_context{"puts", "puts that ended busy at once, since their peer's context may not spill"};
   Counter full{"puts", "times that a put found the open-put table full"};
   Counter buffer_stalls{"stalls", "times that the next packet found no room in the transmit buffer"};
   Counter window_stalls{"stalls", "times that a peer's packets in flight or open messages were at their limit"};
@@ -69,8 +71,9 @@ struct TransmitStats {
                         payload_bytes, abandoned, resent, resent_bytes, lost_by_evidence, timed_out, resent_in_vain,
                         congestion_stalls, congestion_decreases, probes, fillers, peers_restarted, list_reads, ended_ok,
                         ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds,
-                        ended_busy, ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements, full,
-                        buffer_stalls, window_stalls, window_wait_ns, list_stalls, open_puts, buffer, cut),
+                        ended_busy, ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements,
+                        no_context, full, buffer_stalls, window_stalls, window_wait_ns, list_stalls, open_puts, buffer,
+                        cut),
                        (), ())
 };
 
@@ -91,6 +94,10 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   /// Everything that is referred to outlives the unit.
   Transmit(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, PacketPool& packets,
            PayloadPool& payloads, InterruptArm& arm, const ObserverList& observers);
+
+  /// Set-up: where the contexts lie, numbered in the order in which peers were first sent to. Without it all are on
+  /// chip. A context is needed when a packet is cut, when an acknowledgement comes, and when a timer runs off.
+  void use_cache(SpilledCache& contexts);
 
   bool submit(const PutRequest& put, Cycles at) override;
   void on_room(std::function<void()> room) override { room_.push_back(std::move(room)); }
@@ -134,6 +141,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     FifoRing<Index> waiting;        ///< puts without a message
     Index sending = kNone;          ///< put whose packets are being cut
     bool in_turn = false;           ///< stands in turn_
+    bool is_fetched = false;        ///< its context is being read, to go on sending
+    FifoRing<PacketPtr> answers;    ///< that came while its context was in host memory
     Time watched = Time::max();     ///< earliest entry in watches_
     bool waits = false;             ///< for an answer
     // Time for which the next packet found the window full: before the present time, and since when.
@@ -201,6 +210,11 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   void list_piece_arrived(Index index);
   std::uint64_t first_needed_page(const Put& put) const;
   bool locate(Index index, std::uint64_t offset, std::uint32_t length, SegmentList& from, Time at);
+  // Contexts
+  /// The peer has something to send, and its context is on the NIC. If only that is not: it is being read.
+  bool is_ready(Peer& peer, Index index, Time at);
+  /// `then` runs when the peer's context is on the NIC, perhaps at once, and may change it.
+  void with_context(Index index, std::function<void()> then);
   // Packets
   void queue_put(Index index);
   void take_turn(Index peer);
@@ -215,9 +229,11 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   void release();
   // Answers and timers
   void take_acknowledgements();
-  void take_in(const Packet& packet, Time at);
+  void take_in(PacketPtr packet, Time at);
+  void take_in_here(const Packet& packet, Index index, Time at);
   void run_timer();
   void check(Index peer, Time at);
+  void check_here(Index peer, Time at);
   void give_up(Index peer, Time at);
   /// The peer's deadline may have come nearer.
   void watch(Index peer);
@@ -244,6 +260,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   bool starved_ = false;  ///< a put was turned away
   std::vector<std::function<void()>> room_;
 
+  SpilledCache* cache_ = nullptr;
   boost::unordered_flat_map<NodeId, Index> peer_index_;
   std::vector<std::unique_ptr<Peer>> peers_;
   FifoRing<Index> turn_;  ///< peers that may have a packet to send, round robin

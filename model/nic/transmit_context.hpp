@@ -167,6 +167,15 @@ class TransmitContext {
   /// Since the last call.
   Counts take_counts();
   const RetransmitTimes& times() const { return times_; }
+  /// Bytes of the context in host memory behind its head: 8 for each packet in flight and each open message; whole
+  /// reads of 64 B.
+  std::uint32_t rest_bytes() const {
+    return static_cast<std::uint32_t>(most_rest_bytes(flights_.size(), messages_.size()));
+  }
+  /// The most that they can be.
+  static constexpr std::uint64_t most_rest_bytes(std::uint32_t window, std::uint32_t messages) {
+    return (std::uint64_t{window} * 8 + 63) / 64 * 64 + (std::uint64_t{messages} * 8 + 63) / 64 * 64;
+  }
   std::size_t state_bytes() const {
     return sizeof(*this) + messages_.storage_bytes() + flights_.storage_bytes() + resends_.storage_bytes();
   }

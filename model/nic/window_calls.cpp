@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "base/error.hpp"
@@ -84,17 +85,17 @@ void WindowCalls::perform(const Descriptor& call, Pid pid, const Done& done) {
   perform_on_window(call, pid, done);
 }
 
-void WindowCalls::perform_on_window(const Descriptor& call, Pid pid, const Done& done) {
+void WindowCalls::perform_on_window(const Descriptor& call, Pid pid, const Done& done, bool has_buffer) {
   // 2. Calls on an open window; one whose context is in host memory is brought on chip first.
-  const WindowStore::SlotAnswer window = windows_.find_window(pid, call.mailbox);
-  if (window.status != Status::ok) {
-    answer(done, {window.status, 0});
+  const WindowStore::WindowAnswer found = windows_.find_window(pid, call.mailbox);
+  if (found.status != Status::ok) {
+    answer(done, {found.status, 0});
     return;
   }
-  if (!contexts_.is_resident(window.slot)) {
-    contexts_.acquire(window.slot, pid, call.mailbox, [this, call, pid, done](bool is_here) {
+  if (!contexts_.is_resident(found.window)) {
+    contexts_.acquire(found.window, pid, call.mailbox, [this, call, pid, done, has_buffer](bool is_here) {
       if (is_here) {
-        perform_on_window(call, pid, done);
+        perform_on_window(call, pid, done, has_buffer);
       } else {
         answer(done, {Status::full, 0});
       }
@@ -103,48 +104,69 @@ void WindowCalls::perform_on_window(const Descriptor& call, Pid pid, const Done&
   }
   switch (call.opcode) {
     case Opcode::post_buffer:
-      answer(done, post_buffer(window.slot, call, pid));
+      answer(done, post_buffer(found.window, call, pid));
       return;
     case Opcode::inc_epoch:
-      inc_epoch(window.slot, done);
+      if (!has_buffer && waits_for_buffer(found.window, call, pid, done)) return;
+      inc_epoch(found.window, done);
       return;
     case Opcode::get_epoch:
-      answer(done, {Status::ok, windows_.completed_epochs(window.slot)});
+      answer(done, {Status::ok, windows_.completed_epochs(found.window)});
       return;
     case Opcode::get_buf_ptrs:
-      answer(done, get_buf_ptrs(window.slot, call));
+      answer(done, get_buf_ptrs(found.window, call));
       return;
     case Opcode::rewind:
-      rewind(window.slot, call, done);
+      rewind(found.window, call, done);
       return;
     case Opcode::close_window:
-      close(window.slot, call, pid, done);
+      close(found.window, call, pid, done);
       return;
     default:
       RVMA_ASSERT(false, "unknown window call");
   }
 }
 
+bool WindowCalls::waits_for_buffer(WindowId window, const Descriptor& call, Pid pid, const Done& done) {
+  if (descriptors_ == nullptr || counters_of_buffers_ == nullptr) return false;
+  const WindowStore::Needs needs = windows_.needs_of_retirement(window);
+  auto pending = std::make_shared<std::size_t>(0);
+  std::vector<std::pair<SpilledCache*, std::uint32_t>> missing;
+  for (const BufferId buffer : needs.descriptors) {
+    if (!descriptors_->lookup(buffer.value())) missing.emplace_back(descriptors_, buffer.value());
+  }
+  for (const BufferId buffer : needs.counters) {
+    if (!counters_of_buffers_->lookup(buffer.value())) missing.emplace_back(counters_of_buffers_, buffer.value());
+  }
+  *pending = missing.size();
+  for (const auto& [cache, entry] : missing) {
+    cache->fetch(entry, SpilledCache::Wait::other, [this, call, pid, done, pending] {
+      if (--*pending == 0) perform_on_window(call, pid, done, true);
+    });
+  }
+  return !missing.empty();
+}
+
 void WindowCalls::open(const Descriptor& call, Pid pid, const Done& done) {
   // 1. A context, and for a one-time window its buffer, before anybody can see the window.
-  const WindowStore::SlotAnswer allocated = windows_.allocate_window(call, pid);
+  const WindowStore::WindowAnswer allocated = windows_.allocate_window(call, pid);
   if (allocated.status != Status::ok) {
     answer(done, {allocated.status, 0});
     return;
   }
   BufferId buffer;
   if (call.opcode == Opcode::post_one_time_buffer) {
-    const WindowStore::PostAnswer posted = windows_.post_buffer(allocated.slot, call);
+    const WindowStore::PostAnswer posted = windows_.post_buffer(allocated.window, call);
     if (posted.status != Status::ok) {
-      windows_.abandon_window(allocated.slot);
+      windows_.abandon_window(allocated.window);
       answer(done, {posted.status, 0});
       return;
     }
     buffer = posted.buffer;
   }
   // 2. The table learns the mailbox; then the window is open.
-  contexts_.install(allocated.slot, pid, call.mailbox,
-                    [this, call, pid, slot = allocated.slot, buffer, done](TableStatus status) {
+  contexts_.install(allocated.window, pid, call.mailbox,
+                    [this, call, pid, slot = allocated.window, buffer, done](TableStatus status) {
                       opened(call, pid, slot, buffer, status, done);
                     });
 }
@@ -221,7 +243,7 @@ void WindowCalls::rewind(WindowId slot, const Descriptor& call, const Done& done
   if (index == rewinds_.size()) rewinds_.emplace_back();
   Rewind& started = rewinds_[index];
   started = Rewind{};
-  started.slot = slot;
+  started.window = slot;
   started.words = std::max<std::uint64_t>(call.threshold, 1);
   started.done = done;
   // 3. Whoever knows of the messages that are cut off.
@@ -237,7 +259,7 @@ void WindowCalls::rewind_drained(std::size_t index) {
   Rewind& drained = rewinds_[index];
   drained.draining = false;
   std::vector<RewoundBuffer> buffers;
-  windows_.rewound_buffers(drained.slot, buffers);
+  windows_.rewound_buffers(drained.window, buffers);
   drained.words = std::min<std::uint64_t>(drained.words, buffers.size());
   drained.pending = drained.words;
   const Time behind = counters->flush_completions(now());
@@ -261,7 +283,7 @@ void WindowCalls::finish_rewinds() {
       continue;
     }
     rewind.over = true;
-    const WindowId slot = rewind.slot;
+    const WindowId slot = rewind.window;
     const Done done = std::exchange(rewind.done, nullptr);
     std::vector<RewoundBuffer> buffers;
     windows_.rewound_buffers(slot, buffers);
@@ -291,7 +313,7 @@ void WindowCalls::reap() {
   windows_.take_expired(expired_);
   for (const WindowStore::Expired& window : expired_) {
     ++stats_.expired;
-    contexts_.remove(window.slot, window.pid, window.mailbox, [this, slot = window.slot] {
+    contexts_.remove(window.window, window.pid, window.mailbox, [this, slot = window.window] {
       windows_.release_window(slot);
       observers_.tell([&](NicObserver& observer) { observer.window_closed(node_, slot, {}, now()); });
     });

@@ -14,6 +14,7 @@
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/observer.hpp"
+#include "nic/spilled_cache.hpp"
 #include "nic/window_store.hpp"
 
 namespace rvma {
@@ -63,6 +64,12 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   WindowCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, NodeId node,
               WindowStore& windows, ContextCache& contexts, PayloadPool& payloads, const ObserverList& observers);
 
+  /// Set-up: where descriptors and counters of buffers lie. Without it all are on chip.
+  void use_caches(SpilledCache& descriptors, SpilledCache& buffer_counters) {
+    descriptors_ = &descriptors;
+    counters_of_buffers_ = &buffer_counters;
+  }
+
   void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) override;
 
   /// A zeroed word of a rewind; for lists there is nothing to do, answers stand behind them in the posted channel.
@@ -88,7 +95,7 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
 
   /// A rewind from its decision to its answer.
   struct Rewind {
-    WindowId slot;
+    WindowId window;
     std::uint64_t words = 0;    ///< to be zeroed
     std::uint64_t pending = 0;  ///< of them, not in the posted channel
     Time visible;               ///< of those that are
@@ -100,7 +107,9 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   void run();
   void tell_delayed();
   void perform(const Descriptor& call, Pid pid, const Done& done);
-  void perform_on_window(const Descriptor& call, Pid pid, const Done& done);
+  void perform_on_window(const Descriptor& call, Pid pid, const Done& done, bool has_buffer = false);
+  /// True: the active buffer's descriptor or counter is being read; the call goes on when they are here.
+  bool waits_for_buffer(WindowId window, const Descriptor& call, Pid pid, const Done& done);
   void open(const Descriptor& call, Pid pid, const Done& done);
   void opened(const Descriptor& call, Pid pid, WindowId slot, BufferId buffer, TableStatus status, const Done& done);
   CallAnswer post_buffer(WindowId slot, const Descriptor& call, Pid pid);
@@ -121,6 +130,8 @@ class WindowCalls : public Component, public WindowCallsIf, public DmaClient {
   ContextCache& contexts_;
   PayloadPool& payloads_;
   const ObserverList& observers_;
+  SpilledCache* descriptors_ = nullptr;
+  SpilledCache* counters_of_buffers_ = nullptr;
   FifoRing<Pending> pending_;                  ///< handed over ahead of their cycle
   std::vector<WindowStore::Expired> expired_;  ///< scratch
   FifoRing<Delayed> delayed_;                  ///< answers that wait for completion words

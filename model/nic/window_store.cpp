@@ -40,13 +40,28 @@ void WindowStore::Impl::append(Window& window, BufferId id) {
     window.oldest = id;
   }
   window.newest = id;
-  if (window.active == kNoBuffer) window.active = id;
+  const bool is_active = window.active == kNoBuffer;
+  if (is_active) window.active = id;
+  if (listener != nullptr) listener->descriptor_added(id, is_active);
+  tell(&StoreListener::window_changed, buffers[id].window);
+}
+
+void WindowStore::Impl::add_counter(BufferId id) {
+  buffers[id].has_counter = true;
+  stats.counters_peak.observe(++counters_in_use);
+  tell(&StoreListener::counter_added, id);
+}
+
+void WindowStore::Impl::drop_counter(BufferId id) {
+  if (!std::exchange(buffers[id].has_counter, false)) return;
+  --counters_in_use;
+  tell(&StoreListener::counter_removed, id);
 }
 
 void WindowStore::Impl::free_buffer(BufferId id) {
-  Buffer& buffer = buffers[id];
-  if (buffer.has_counter) --counters_in_use;
-  buffer = Buffer{};
+  drop_counter(id);
+  tell(&StoreListener::descriptor_removed, id);
+  buffers[id] = Buffer{};
   buffer_ids.give_back(id.value());
 }
 
@@ -56,6 +71,8 @@ void WindowStore::Impl::retire_active(Window& window) {
   buffer.epoch = Epoch{window.retired_epochs++};
   window.active = buffer.next;
   ++stats.epochs_retired;
+  if (window.active != kNoBuffer) tell(&StoreListener::buffer_is_next, window.active);
+  tell(&StoreListener::window_changed, buffer.window);
 }
 
 /// Whether retiring the active buffer would complete its epoch in the same step.
@@ -70,6 +87,7 @@ void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
     const Buffer& buffer = buffers[id];
     if (!buffer.retired || buffer.unfinished > 0) return;
     RVMA_ASSERT(buffer.epoch.value() == window.completed_epochs, "epochs complete in order");
+    tell(&StoreListener::window_changed, slot);
     if (buffer.broken) {
       // It holds the later ones back until the window closes, which gives it back without completion.
       if (window.state != WindowState::closing) return;
@@ -81,7 +99,7 @@ void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
       continue;
     }
     Completion completion;
-    completion.slot = slot;
+    completion.window = slot;
     completion.buffer = id;
     completion.pid = window.pid;
     completion.mailbox = window.mailbox;
@@ -91,6 +109,7 @@ void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
     completion.word = buffer.descriptor.word;
     completion.interrupt = (window.flags & kWindowInterrupt) != 0;
     completion.is_answer = (window.flags & kWindowAnswer) != 0;
+    if (buffer.has_counter) tell(&StoreListener::counter_ends, id);
     due.push_back(completion);
     window.history.add({buffer.descriptor, completion.length, completion.epoch}, history_capacity);
     ++window.completed_epochs;
@@ -113,7 +132,7 @@ void WindowStore::Impl::expire(Window& window, WindowId slot) {
 
 /// A message bound to the buffer has ended, whole or cut off, and nothing of it is on the way.
 void WindowStore::Impl::finish_message(Buffer& buffer) {
-  const WindowId slot = buffer.slot;
+  const WindowId slot = buffer.window;
   Window& window = windows[slot];
   RVMA_ASSERT(buffer.generation == window.generation,
               "a slot is not used again while a message is bound to its window");
@@ -151,9 +170,9 @@ void WindowStore::Impl::tell_due(bool caller_takes_completions) {
 
 /// Window of the message, or why there is none. The context must be the packet's own, whatever slot the table named.
 Outcome WindowStore::Impl::find_own_slot(const DataHeader& header, const WindowLookup& lookup, WindowId& slot) const {
-  if (lookup.hit && lookup.slot.index() < slots.made()) {
-    const Window& window = windows[lookup.slot];
-    slot = lookup.slot;
+  if (lookup.hit && lookup.window.index() < slots.made()) {
+    const Window& window = windows[lookup.window];
+    slot = lookup.window;
     if (window.holds(header) && window.is_serving()) return Outcome::pending;
     if (window.holds(header) && window.state == WindowState::closing) return Outcome::closed;
   }
@@ -228,9 +247,10 @@ bool WindowStore::Impl::has_room_for(const Window& window, const Placing& placin
 
 void WindowStore::Impl::reserve(Window& window, const Placing& placing, const DataHeader& header) {
   Buffer& buffer = buffers[placing.buffer];
-  if (!buffer.has_counter) {
-    buffer.has_counter = true;
-    stats.counters_peak.observe(++counters_in_use);
+  if (buffer.has_counter) {
+    tell(&StoreListener::counter_changed, placing.buffer);
+  } else {
+    add_counter(placing.buffer);
   }
   const std::uint64_t length = length_in(window, header);
   const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? length : 1;
@@ -257,10 +277,10 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Wind
     return refuse(Outcome::bounds);
   }
   // 2. Window.
-  if (const Outcome reason = store.find_slot(header, lookup, answer.slot); reason != Outcome::pending) {
+  if (const Outcome reason = store.find_slot(header, lookup, answer.window); reason != Outcome::pending) {
     return refuse(reason);
   }
-  Window& window = store.windows[answer.slot];
+  Window& window = store.windows[answer.window];
   if (window.one_time && window.active == kNoBuffer) return refuse(Outcome::closed);
   // 3. Key (`stale` was decided by the delivery contexts before).
   if (window.key != 0 && window.key != header.key) return refuse(Outcome::bad_key);
@@ -279,7 +299,7 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Wind
     answer.retired_buffer = window.active;
     answer.retired_epoch = Epoch{window.retired_epochs};
     store.retire_active(window);
-    store.complete_drained(window, answer.slot);
+    store.complete_drained(window, answer.window);
   }
   if (placing.refusal != Outcome::pending) {
     store.tell_due(false);
@@ -320,7 +340,7 @@ bool WindowStore::place(std::uint32_t binding, NodeId source, const DataHeader& 
   if (!entry.agrees_with(source, header) || !is_well_cut(header, store.mtu)) return false;
   if (entry.cut_off || !entry.placed.mark(header.packet_index)) return false;
   ++entry.on_the_way;
-  ++store.windows[store.buffers[entry.buffer].slot].activity;
+  ++store.windows[store.buffers[entry.buffer].window].activity;
   place.buffer = entry.buffer;
   place.offset = entry.message_offset + header.packet_index * store.mtu;
   place.has_binding = true;
@@ -341,10 +361,10 @@ ReadAnswer WindowStore::read(const DataHeader& header, const WindowLookup& looku
     answer.malformed = true;
     return refuse(Outcome::bounds);
   }
-  if (const Outcome reason = store.find_own_slot(header, lookup, answer.slot); reason != Outcome::pending) {
+  if (const Outcome reason = store.find_own_slot(header, lookup, answer.window); reason != Outcome::pending) {
     return refuse(reason);
   }
-  const Window& window = store.windows[answer.slot];
+  const Window& window = store.windows[answer.window];
   if (window.one_time && window.active == kNoBuffer) return refuse(Outcome::closed);
   const bool is_readable = (window.flags & kWindowReadable) != 0;
   if (!is_readable || (window.key != 0 && window.key != header.key)) return refuse(Outcome::bad_key);
@@ -383,6 +403,7 @@ bool WindowStore::count(const PlacedPacket& packet) {
   Impl& store = *impl_;
   Buffer& buffer = store.buffers[packet.buffer];
   RVMA_ASSERT(buffer.unfinished > 0, "a counted packet belongs to a bound message");
+  store.tell(&StoreListener::counter_changed, packet.buffer);
   bool whole = true;
   if (packet.has_binding) {
     RVMA_ASSERT(store.bindings.contains(packet.binding), "a counted packet's binding lives until its message ends");
@@ -399,7 +420,7 @@ bool WindowStore::count(const PlacedPacket& packet) {
       if (entry.counted < entry.total_length() || entry.on_the_way > 0) return false;
     }
     store.bindings.release(packet.binding);
-  } else if (store.windows[buffer.slot].state == WindowState::rewinding) {
+  } else if (store.windows[buffer.window].state == WindowState::rewinding) {
     whole = false;  // cut off on its way
     ++store.stats.messages_cut_off;
   } else {
@@ -417,9 +438,9 @@ WindowStore::CutOff WindowStore::cut_off(std::uint32_t binding) {
   RVMA_ASSERT(store.bindings.contains(binding) && !store.bindings[binding].cut_off, "a bound message is cut off once");
   Binding& entry = store.bindings[binding];
   Buffer& buffer = store.buffers[entry.buffer];
-  Window& window = store.windows[buffer.slot];
+  Window& window = store.windows[buffer.window];
   CutOff answer;
-  answer.slot = buffer.slot;
+  answer.window = buffer.window;
   answer.buffer = entry.buffer;
   // 1. What it has reserved and delivered.
   const std::uint64_t amount = window.threshold_type == ThresholdType::bytes ? entry.total_length() : 1;
@@ -427,6 +448,7 @@ WindowStore::CutOff WindowStore::cut_off(std::uint32_t binding) {
   buffer.delivered -= entry.counted;
   entry.cut_off = true;
   ++store.stats.messages_cut_off;
+  store.tell(&StoreListener::counter_changed, entry.buffer);
   // 2. A hole among appended messages cannot be filled: the buffer takes no more.
   const bool is_active = entry.buffer == window.active;
   if (is_active && window.placement == Placement::managed) {
@@ -452,6 +474,48 @@ void WindowStore::take_completions(std::vector<Completion>& out) {
 }
 
 void WindowStore::on_completion_due(std::function<void()> due) { impl_->on_due = std::move(due); }
+
+// ------------------------------------------------------------------------------------------------- what has to be here
+
+void WindowStore::on_changes(StoreListener* listener) { impl_->listener = listener; }
+
+WindowStore::Needs WindowStore::needs_of_first(const DataHeader& header, const WindowLookup& lookup) const {
+  const Impl& store = *impl_;
+  Needs needs;
+  // 1. What bind() and read() refuse before they look at a buffer.
+  const Outcome reason =
+      header.is_get ? store.find_own_slot(header, lookup, needs.window) : store.find_slot(header, lookup, needs.window);
+  if (reason != Outcome::pending || !is_well_cut(header, store.mtu)) return needs;
+  const Window& window = store.windows[needs.window];
+  if (window.active == kNoBuffer || (window.key != 0 && window.key != header.key)) return needs;
+  // 2. The active buffer; a managed window's counter says where its messages end.
+  needs.descriptors.push_back(window.active);
+  if (header.is_get) return needs;
+  const Placing placing = store.placing_of(window, header);
+  const bool has_tail = window.placement == Placement::managed || placing.refusal == Outcome::pending;
+  if (has_tail && store.buffers[window.active].has_counter) needs.counters.push_back(window.active);
+  // 3. The next one, if the message does not fit: its size decides.
+  if (window.placement == Placement::managed && (placing.retire_active || placing.refusal != Outcome::pending)) {
+    const BufferId next = store.buffers[window.active].next;
+    if (next != kNoBuffer) needs.descriptors.push_back(next);
+  }
+  return needs;
+}
+
+WindowStore::Needs WindowStore::needs_of_retirement(WindowId window) const {
+  Needs needs;
+  needs.window = window;
+  const BufferId active = impl_->windows[window].active;
+  if (active == kNoBuffer) return needs;
+  needs.descriptors.push_back(active);
+  if (impl_->buffers[active].has_counter) needs.counters.push_back(active);
+  return needs;
+}
+
+std::optional<BufferId> WindowStore::bound_buffer(std::uint32_t binding) const {
+  if (!impl_->bindings.contains(binding)) return std::nullopt;
+  return impl_->bindings[binding].buffer;
+}
 
 WindowStoreStats& WindowStore::stats() { return impl_->stats; }
 

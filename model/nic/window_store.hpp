@@ -4,9 +4,11 @@
 /// which the RNIC's units call these functions.
 #pragma once
 
+#include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -38,7 +40,7 @@ struct BindAnswer {
   /// The packet is not well cut (outcome is then `bounds`): ignore this packet, its message stays unseen.
   bool malformed = false;
   BufferPlace place;
-  WindowId slot;
+  WindowId window;
   Epoch epoch;
   std::uint64_t message_offset = 0;  ///< of the message's first byte within the buffer
   bool has_record = false;           ///< a catch-all window: a record stands right before the message
@@ -70,8 +72,27 @@ struct BufferDescriptor {
 struct ReadAnswer {
   Outcome outcome = Outcome::pending;  ///< pending: `buffer` may be read; else refused
   bool malformed = false;              ///< as in BindAnswer
-  WindowId slot;
+  WindowId window;
   BufferId buffer;
+};
+
+/// Who keeps book of what lies on the NIC and what in host memory. Told within the store's calls; must not call back.
+class StoreListener {
+ public:
+  virtual ~StoreListener() = default;
+  /// A buffer was posted, or came back by a rewind. `is_active`: the next message binds to it.
+  virtual void descriptor_added(BufferId buffer, bool is_active) = 0;
+  virtual void descriptor_removed(BufferId buffer) = 0;
+  /// The next message of its window binds to the buffer: the one before it has retired.
+  virtual void buffer_is_next(BufferId buffer) = 0;
+  /// The buffer's counter is in use: its first message was bound.
+  virtual void counter_added(BufferId buffer) = 0;
+  virtual void counter_changed(BufferId buffer) = 0;
+  /// Its epoch completes: the counter is read.
+  virtual void counter_ends(BufferId buffer) = 0;
+  virtual void counter_removed(BufferId buffer) = 0;
+  /// The window's context has changed: its bucket, its epochs, its state.
+  virtual void window_changed(WindowId window) = 0;
 };
 
 /// Levels and events of the store; the refusals are counted where they are made (address conversion).
@@ -100,9 +121,9 @@ struct WindowStoreStats {
                        (), ())
 };
 
-/// Capacities are those of the configuration (windows, buffers, counters, binding: on_chip). What does not fit is
-/// answered `full` (calls) or `busy` (messages). The places where a spilling RNIC would turn to host memory instead are
-/// marked "Spill:" below.
+/// Capacities are those of the configuration: windows, buffers and counters have no limit here but where they may not
+/// spill to host memory (then on_chip of them); bindings are on_chip. What does not fit is answered `full` (calls) or
+/// `busy` (messages). What lies where, and what it costs, is the business of the caches (StoreListener, needs_...()).
 class WindowStore {
  public:
   /// `config` is read here only; nothing refers to it later.
@@ -111,9 +132,9 @@ class WindowStore {
   WindowStore(const WindowStore&) = delete;
   WindowStore& operator=(const WindowStore&) = delete;
 
-  struct SlotAnswer {
+  struct WindowAnswer {
     Status status = Status::ok;
-    WindowId slot;
+    WindowId window;
   };
   struct PostAnswer {
     Status status = Status::ok;
@@ -125,7 +146,7 @@ class WindowStore {
     Epoch epoch;
   };
   struct Expired {
-    WindowId slot;
+    WindowId window;
     Pid pid;
     Mailbox mailbox;
   };
@@ -133,27 +154,25 @@ class WindowStore {
   // -- Calls (semantics 2 and 5). Table commands are the caller's job: a slot is allocated, inserted, then opened.
   /// Reserves a context slot for init_window or post_one_time_buffer. Errors, the first that applies: bad_argument
   /// (threshold 0; one-time: size 0, or a catch-all), exists (the mailbox, or the process's catch-all window), full. A
-  /// mailbox whose window is closing still exists. A catch-all window is managed, whatever the call says. Spill: no
-  /// free slot; a victim's context would go to host memory (table delete + insert).
-  SlotAnswer allocate_window(const Descriptor& call, Pid pid);
+  /// mailbox whose window is closing still exists. A catch-all window is managed, whatever the call says.
+  WindowAnswer allocate_window(const Descriptor& call, Pid pid);
   /// The table knows the slot now: the window is open, and its mailbox no longer remembered as closed.
   void open_window(WindowId slot);
   /// The table refused the insertion: slot and buffers posted to it are free again.
   void abandon_window(WindowId slot);
   /// Window of (pid, mailbox) as calls see it. Errors: closed (closing, or remembered as closed), no_window.
-  SlotAnswer find_window(Pid pid, Mailbox mailbox) const;
+  WindowAnswer find_window(Pid pid, Mailbox mailbox) const;
 
   // -- Where contexts lie is the context cache's business; it asks these.
   /// Window that has the mailbox, in whatever state; no_window.
-  SlotAnswer locate(Pid pid, Mailbox mailbox) const;
+  WindowAnswer locate(Pid pid, Mailbox mailbox) const;
   MailboxKey key_of(WindowId slot) const;
   /// Nothing is under way that needs the context: it may go to host memory.
   bool may_leave(WindowId slot) const;
   bool is_closed(Pid pid, Mailbox mailbox) const;
 
   /// Appends to the bucket of an open window, or of an allocated one that is not open yet. Errors: bad_argument (size
-  /// 0, or a second buffer for a one-time window), full. Spill: no free descriptor; the bucket's tail would go to host
-  /// memory.
+  /// 0, or a second buffer for a one-time window), full.
   PostAnswer post_buffer(WindowId slot, const Descriptor& call);
   /// Retires the active buffer; its completion (now or later) comes out of take_completions(). Errors: no_buffer.
   Status inc_epoch(WindowId slot, BufferId& retired, Epoch& epoch);
@@ -203,8 +222,7 @@ class WindowStore {
   /// expiry or a reuse of the slot never leads into another mailbox's window; if the mailbox was opened after its
   /// lookup, the answer is `busy`, so that the sender asks again. A message that would be refused no_mailbox goes to
   /// the process's catch-all window, if it has one. There its record is a packet of its own to place() and count(): it
-  /// has been placed, and is counted with kRecordBytes. Spill: a table miss (the context in host memory), no free
-  /// counter, no free binding entry.
+  /// has been placed, and is counted with kRecordBytes.
   BindAnswer bind(NodeId source, const DataHeader& header, const WindowLookup& lookup);
   /// Request of a get. Refusals in this order: closed, busy (table being swept), no_mailbox (a catch-all window is
   /// never read); bad_key, also where the window is not readable; no_buffer; bounds (of the active buffer's size); busy
@@ -220,7 +238,7 @@ class WindowStore {
   /// Later packet of a bound message. False: it contradicts the binding or was placed already, and changes nothing.
   bool place(std::uint32_t binding, NodeId source, const DataHeader& header, BufferPlace& place);
   struct CutOff {
-    WindowId slot;
+    WindowId window;
     BufferId buffer;
     Epoch epoch;               ///< of the buffer, if it is retired
     bool retired_now = false;  ///< a managed window: the hole retires the buffer
@@ -242,6 +260,22 @@ class WindowStore {
   /// `due` runs at the end of each call other than count() that made a completion due: inc_epoch, and a bind whose
   /// misfit retired a buffer with nothing left to wait for.
   void on_completion_due(std::function<void()> due);
+
+  // -- What has to be on the NIC
+  /// At most one; outlives the store's use. Without one nobody keeps book.
+  void on_changes(StoreListener* listener);
+  struct Needs {
+    WindowId window;
+    boost::container::static_vector<BufferId, 2> descriptors;
+    boost::container::static_vector<BufferId, 2> counters;
+    bool empty() const { return descriptors.empty() && counters.empty(); }
+  };
+  /// What bind() or, for a get's request, read() would look at; nothing if it would refuse without.
+  Needs needs_of_first(const DataHeader& header, const WindowLookup& lookup) const;
+  /// What inc_epoch() would look at.
+  Needs needs_of_retirement(WindowId window) const;
+  /// Whose descriptor place() needs; none if there is no such binding.
+  std::optional<BufferId> bound_buffer(std::uint32_t binding) const;
 
   WindowStoreStats& stats();
 

@@ -20,7 +20,7 @@ using store::WindowState;
 WindowStore::WindowStore(const NicConfig& config) : impl_(std::make_unique<Impl>(config)) {}
 WindowStore::~WindowStore() = default;
 
-WindowStore::SlotAnswer WindowStore::allocate_window(const Descriptor& call, Pid pid) {
+WindowStore::WindowAnswer WindowStore::allocate_window(const Descriptor& call, Pid pid) {
   Impl& store = *impl_;
   const bool one_time = call.opcode == Opcode::post_one_time_buffer;
   const bool catch_all = (call.window_flags & kWindowCatchAll) != 0;
@@ -75,7 +75,7 @@ void WindowStore::abandon_window(WindowId slot) {
   store.slots.give_back(slot.value());
 }
 
-WindowStore::SlotAnswer WindowStore::find_window(Pid pid, Mailbox mailbox) const {
+WindowStore::WindowAnswer WindowStore::find_window(Pid pid, Mailbox mailbox) const {
   const MailboxKey key{pid, mailbox};
   const auto found = impl_->slot_of.find(key);
   if (found != impl_->slot_of.end()) {
@@ -91,7 +91,7 @@ WindowStore::SlotAnswer WindowStore::find_window(Pid pid, Mailbox mailbox) const
   return {impl_->closed.contains(key) ? Status::closed : Status::no_window, {}};
 }
 
-WindowStore::SlotAnswer WindowStore::locate(Pid pid, Mailbox mailbox) const {
+WindowStore::WindowAnswer WindowStore::locate(Pid pid, Mailbox mailbox) const {
   const auto found = impl_->slot_of.find(MailboxKey{pid, mailbox});
   if (found == impl_->slot_of.end()) return {Status::no_window, {}};
   return {Status::ok, found->second};
@@ -117,7 +117,7 @@ WindowStore::PostAnswer WindowStore::post_buffer(WindowId slot, const Descriptor
   const BufferId id{store.buffer_ids.take()};
   store.buffers.reach(store.buffer_ids.made());
   Buffer& buffer = store.buffers[id];
-  buffer.slot = slot;
+  buffer.window = slot;
   buffer.generation = window.generation;
   buffer.descriptor.pid = window.pid;
   buffer.descriptor.head = call.local;
@@ -163,6 +163,7 @@ void WindowStore::begin_close(WindowId slot, std::vector<BufferId>& returned, st
   window.state = WindowState::closing;
   window.drained = std::move(drained);
   store.closed.remember(window.mailbox_key());
+  store.tell(&StoreListener::window_changed, slot);
   // 2. The active and the unused buffers go back. The active one stays the bucket's last as long as it is written to.
   const BufferId active = window.active;
   const std::size_t returned_before = returned.size();
@@ -208,7 +209,7 @@ void WindowStore::Impl::cut_off_all(WindowId slot, std::vector<WindowStore::CutM
     if (!bindings.contains(i) || bindings[i].cut_off) continue;
     Binding& entry = bindings[i];
     Buffer& buffer = buffers[entry.buffer];
-    if (!(buffer.slot == slot)) continue;
+    if (!(buffer.window == slot)) continue;
     entry.cut_off = true;
     cut.push_back({entry.source, entry.message});
     ++stats.messages_cut_off;
@@ -237,10 +238,11 @@ void WindowStore::Impl::bring_back(Window& window, WindowId slot, std::uint64_t 
     buffers.reach(buffer_ids.made());
     Buffer& buffer = buffers[id];
     buffer.descriptor = window.history.at(age).descriptor;
-    buffer.slot = slot;
+    buffer.window = slot;
     buffer.generation = window.generation;
     buffer.next = std::exchange(window.oldest, id);
     if (window.newest == kNoBuffer) window.newest = id;
+    if (listener != nullptr) listener->descriptor_added(id, age + 1 == n);
   }
   stats.buffers_peak.observe(buffer_ids.in_use());
   window.history.drop_newest(n);
@@ -252,9 +254,11 @@ void WindowStore::Impl::bring_back(Window& window, WindowId slot, std::uint64_t 
     buffer.reserved = buffer.tail = buffer.delivered = 0;
     buffer.epoch = Epoch{};
     buffer.retired = buffer.broken = false;
+    if (buffer.has_counter) tell(&StoreListener::counter_changed, id);
     window.rewound.push_back({id, buffer.descriptor.word});
   }
   window.active = window.oldest;
+  tell(&StoreListener::window_changed, slot);
 }
 
 WindowStore::RewindAnswer WindowStore::begin_rewind(WindowId slot, std::uint64_t n, Epoch oldest,
@@ -294,10 +298,7 @@ Epoch WindowStore::finish_rewind(WindowId slot) {
   Window& window = store.windows[slot];
   RVMA_ASSERT(window.state == WindowState::rewinding && window.unfinished == 0,
               "a rewind is finished once it is drained");
-  for (const RewoundBuffer& rewound : window.rewound) {
-    Buffer& buffer = store.buffers[rewound.buffer];
-    if (std::exchange(buffer.has_counter, false)) --store.counters_in_use;
-  }
+  for (const RewoundBuffer& rewound : window.rewound) store.drop_counter(rewound.buffer);
   window.rewound = {};
   window.state = WindowState::open;
   return Epoch{window.completed_epochs};

@@ -23,6 +23,8 @@ namespace store {
 constexpr BufferId kNoBuffer{std::numeric_limits<std::uint32_t>::max()};
 /// Windows of a node whose contexts may spill to host memory.
 constexpr std::uint32_t kMostWindows = 1U << 24U;
+/// Posted buffers of a node whose descriptors and counters may spill.
+constexpr std::uint32_t kMostBuffers = 1U << 24U;
 
 /// Grows by blocks and never moves what it holds.
 template <class Id, class T>
@@ -80,7 +82,7 @@ class HistoryRing {
 /// message bound to the buffer until its epoch completes.
 struct Buffer {
   BufferDescriptor descriptor;
-  WindowId slot;
+  WindowId window;
   std::uint32_t generation = 0;  ///< of the slot's window
   BufferId next = kNoBuffer;     ///< in its window's bucket
   Epoch epoch;                   ///< once retired
@@ -151,9 +153,9 @@ struct WindowStore::Impl {
   explicit Impl(const NicConfig& config)
       : mtu(config.mtu->count()),
         history_capacity(config.history),
-        counter_capacity(config.counters.on_chip),
+        counter_capacity(config.counters.spill ? store::kMostBuffers : std::uint32_t{config.counters.on_chip}),
         slots(config.windows.spill ? store::kMostWindows : std::uint32_t{config.windows.on_chip}),
-        buffer_ids(config.buffers.on_chip),
+        buffer_ids(config.buffers.spill ? store::kMostBuffers : std::uint32_t{config.buffers.on_chip}),
         bindings(config.binding.on_chip),
         closed(config.closed_memory) {}
 
@@ -181,6 +183,14 @@ struct WindowStore::Impl {
   bool has_room_for(const Window& window, const Placing& placing, bool needs_binding) const;
   void reserve(Window& window, const Placing& placing, const DataHeader& header);
 
+  /// Tells the listener, if there is one.
+  template <class Subject>
+  void tell(void (StoreListener::*event)(Subject), Subject subject) {
+    if (listener != nullptr) (listener->*event)(subject);
+  }
+  void add_counter(BufferId id);
+  void drop_counter(BufferId id);
+
   /// Runs the callbacks of what has become due; always the last act of a public call.
   void tell_due(bool caller_takes_completions);
 
@@ -201,6 +211,7 @@ struct WindowStore::Impl {
   std::vector<WindowStore::Expired> expired;
   std::function<void()> on_due;
   std::function<void()> on_expired;
+  StoreListener* listener = nullptr;
   WindowStoreStats stats;
 };
 

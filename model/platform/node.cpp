@@ -41,7 +41,11 @@ Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Confi
     nic().dma.bind(pcie_.device_dma);
     pcie_.device_mmio.bind(nic().mmio);
   }
-  if (p.protocol == Protocol::rdma) make_provider();
+  if (p.protocol == Protocol::rdma) {
+    make_provider();
+  } else {
+    lend_memory();
+  }
   // 2. Processes.
   processes_.reserve(p.processes);
   for (std::uint32_t i = 0; i < p.processes; ++i) {
@@ -85,6 +89,13 @@ std::unique_ptr<Nic> Node::make_nic(std::uint32_t index, Pools& pools, const Obs
   const Rnic::Parameters parameters{
       nic_config_, config_.host.page, p.id, boot_number, timing_only, config_.workload.ranks_per_node, p.make_table};
   return std::make_unique<Rnic>(name.c_str(), context_, parameters, pools.packets, pools.payloads, observers);
+}
+
+/// What does not fit on the RNIC goes to memory that the host lends it, whichever incarnation it is.
+void Node::lend_memory() {
+  const std::uint64_t bytes = SpillArea::at({}, nic_config_).bytes;
+  const SpillArea area = SpillArea::at(frames_.allocate_contiguous(bytes), nic_config_);
+  for (const std::unique_ptr<Nic>& nic : nics_) static_cast<Rnic&>(*nic).set_spill_area(area);
 }
 
 void Node::make_provider() {

@@ -80,6 +80,7 @@ class Node : public sc_core::sc_module {
   std::vector<std::unique_ptr<Nic>> make_nics(Pools& pools);
   std::unique_ptr<Nic> make_nic(std::uint32_t index, Pools& pools, const ObserverList& observers);
   void make_provider();
+  void lend_memory();
   void make_driver(Process& process, Pid pid);
 
   SimContext& context_;

@@ -35,6 +35,9 @@ class System::NodeEvents : public Component {
         wakeup_(*this, "wakeup", [this] { work(); }) {
     wakeup_.at(events_.front().at);
   }
+  std::vector<FaultEvent> to_come() const {
+    return {events_.begin() + static_cast<std::ptrdiff_t>(next_), events_.end()};
+  }
   std::function<void(NodeId)> crashed;
   std::function<void(NodeId)> restarted;
 
@@ -104,6 +107,10 @@ void System::on_node_events(std::function<void(NodeId)> crashed, std::function<v
   if (!node_events_) return;
   node_events_->crashed = std::move(crashed);
   node_events_->restarted = std::move(restarted);
+}
+
+std::vector<FaultEvent> System::node_events_to_come() const {
+  return node_events_ ? node_events_->to_come() : std::vector<FaultEvent>{};
 }
 
 FabricLosses System::losses() const {

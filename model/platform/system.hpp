@@ -35,6 +35,8 @@ class System {
   /// What `fabric.faults.events` does to nodes happens by itself; `crashed` and `restarted` learn of it at that time,
   /// after the node itself. Before the simulation starts.
   void on_node_events(std::function<void(NodeId)> crashed, std::function<void(NodeId)> restarted);
+  /// Events of nodes that are still to come, by time.
+  std::vector<FaultEvent> node_events_to_come() const;
   /// What the fabric and dead NICs lost, and the fabric made.
   FabricLosses losses() const;
 

@@ -24,20 +24,20 @@ void Provider::open_for_answer(Process& process, std::uint32_t number) {
   window.threshold = 1;
   window.threshold_type = ThresholdType::ops;
   window.key = static_cast<std::uint32_t>(random_.next()) | 1U;
-  WindowStore::SlotAnswer allocated;
+  WindowStore::WindowAnswer allocated;
   do {
     window.mailbox = Mailbox{random_.next()};
     allocated = windows_.allocate_window(window, process.pid);
   } while (allocated.status == Status::exists);
-  const WindowStore::PostAnswer posted = windows_.post_buffer(allocated.slot, window);
+  const WindowStore::PostAnswer posted = windows_.post_buffer(allocated.window, window);
   RVMA_ASSERT(allocated.status == Status::ok && posted.status == Status::ok, "software has room for every get");
-  windows_.open_window(allocated.slot);
-  get.window = allocated.slot;
+  windows_.open_window(allocated.window);
+  get.window = allocated.window;
   get.answer_mailbox = window.mailbox;
   get.answer_key = window.key;
-  gets_[allocated.slot] = {process.pid, number};
+  gets_[allocated.window] = {process.pid, number};
   observers_.tell([&](NicObserver& observer) {
-    observer.get_opened(p_.node, process.pid, allocated.slot, posted.buffer, window, now());
+    observer.get_opened(p_.node, process.pid, allocated.window, posted.buffer, window, now());
   });
   if (get.descriptor.length == 0) return;
   get.region = ++last_key_;
@@ -62,8 +62,8 @@ void Provider::let_read(Process& process, const ControlMessage& request) {
   header.ask.length = request.length;
   const MessageRef message{node_of(request.rank), kNoIncarnation, header.source_pid.value(),
                            MessageId{request.message}};
-  const WindowStore::SlotAnswer found = windows_.locate(process.pid, header.mailbox);
-  const ReadAnswer answer = windows_.read(header, {found.status == Status::ok, found.slot, false});
+  const WindowStore::WindowAnswer found = windows_.locate(process.pid, header.mailbox);
+  const ReadAnswer answer = windows_.read(header, {found.status == Status::ok, found.window, false});
   ControlMessage reply;
   reply.request = request.request;
   if (answer.outcome != Outcome::pending) {
@@ -127,7 +127,7 @@ void Provider::read(Process& process, const ControlMessage& grant) {
 }
 
 void Provider::answered(const Completion& completion) {
-  const auto found = gets_.find(completion.slot);
+  const auto found = gets_.find(completion.window);
   RVMA_ASSERT(found != gets_.end(), "an answer came to a window that no get waits for");
   const GetPlace place = found->second;
   gets_.erase(found);

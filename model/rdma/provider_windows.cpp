@@ -34,16 +34,16 @@ void Provider::execute(Process& process, const Descriptor& call) {
     default:
       break;
   }
-  const WindowStore::SlotAnswer window = windows_.find_window(process.pid, call.mailbox);
+  const WindowStore::WindowAnswer window = windows_.find_window(process.pid, call.mailbox);
   if (window.status != Status::ok) {
     answer(call, window.status, 0);
     return;
   }
-  call_window(process, call, window.slot);
+  call_window(process, call, window.window);
 }
 
 void Provider::open(Process& process, const Descriptor& call) {
-  const WindowStore::SlotAnswer allocated = windows_.allocate_window(call, process.pid);
+  const WindowStore::WindowAnswer allocated = windows_.allocate_window(call, process.pid);
   if (allocated.status != Status::ok) {
     answer(call, allocated.status, 0);
     return;
@@ -51,17 +51,17 @@ void Provider::open(Process& process, const Descriptor& call) {
   const bool has_buffer = call.opcode == Opcode::post_one_time_buffer;
   WindowStore::PostAnswer buffer;
   if (has_buffer) {
-    buffer = windows_.post_buffer(allocated.slot, call);
+    buffer = windows_.post_buffer(allocated.window, call);
     if (buffer.status != Status::ok) {
-      windows_.abandon_window(allocated.slot);
+      windows_.abandon_window(allocated.window);
       answer(call, buffer.status, 0);
       return;
     }
   }
-  windows_.open_window(allocated.slot);
+  windows_.open_window(allocated.window);
   observers_.tell(
-      [&](NicObserver& observer) { observer.window_opened(p_.node, process.pid, allocated.slot, call, now()); });
-  if (has_buffer) posted(process, call, allocated.slot, buffer.buffer);
+      [&](NicObserver& observer) { observer.window_opened(p_.node, process.pid, allocated.window, call, now()); });
+  if (has_buffer) posted(process, call, allocated.window, buffer.buffer);
   answer(call, Status::ok, 0);
 }
 
@@ -173,8 +173,8 @@ void Provider::bind(Process& process, const ControlMessage& request) {
   header.payload_length = static_cast<std::uint16_t>(std::min<std::uint64_t>(request.length, kPieceBytes));
   const NodeId source = node_of(request.rank);
   const MessageRef message{source, kNoIncarnation, header.source_pid.value(), header.message};
-  const WindowStore::SlotAnswer found = windows_.locate(process.pid, header.mailbox);
-  const BindAnswer bound = windows_.bind(source, header, {found.status == Status::ok, found.slot, false});
+  const WindowStore::WindowAnswer found = windows_.locate(process.pid, header.mailbox);
+  const BindAnswer bound = windows_.bind(source, header, {found.status == Status::ok, found.window, false});
   tell_bound(observers_, p_.node, message, header.message_length, bound, now());
   take_completions({});
   if (bound.outcome != Outcome::pending) {
@@ -355,8 +355,8 @@ void Provider::take_completions(const StageTimes& left) {
 void Provider::reap() {
   windows_.take_expired(expired_);
   for (const WindowStore::Expired& window : std::exchange(expired_, {})) {
-    windows_.release_window(window.slot);
-    observers_.tell([&](NicObserver& observer) { observer.window_closed(p_.node, window.slot, {}, now()); });
+    windows_.release_window(window.window);
+    observers_.tell([&](NicObserver& observer) { observer.window_closed(p_.node, window.window, {}, now()); });
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 #include <utility>
 
 #include "base/int128.hpp"
@@ -108,7 +109,24 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
   return limits;
 }
 
-Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown) {
+std::vector<StageWait> stage_waits(const StatsRegistry& registry) {
+  constexpr std::string_view kPrefix = "waited_in_";
+  constexpr std::string_view kSuffix = "_ns";
+  std::vector<StageWait> waits;
+  registry.for_each([&](const StatsRegistry::Entry& entry) {
+    if (entry.name.substr(0, kPrefix.size()) != kPrefix) return;
+    const auto* time = dynamic_cast<const TimeSum*>(entry.stat);
+    if (time == nullptr || time->value() == Time::zero()) return;
+    std::string_view name = entry.name.substr(kPrefix.size());
+    name.remove_suffix(kSuffix.size());
+    const ValueResult<Stage> stage = ValueText<Stage>::parse(name);
+    if (stage) waits.push_back({*stage, std::string{entry.unit_path}, time->value()});
+  });
+  return waits;
+}
+
+Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown,
+                           const std::vector<StageWait>& waits) {
   Bottleneck verdict;
   if (limits.empty() || (limits.front().share_ppm() == 0 && breakdown.samples == 0)) return verdict;
   const Limit& first = limits.front();
@@ -137,7 +155,15 @@ Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdow
                                  : static_cast<std::uint64_t>(static_cast<detail::uint128>(breakdown.sums[stage].ps()) *
                                                               kMillion / static_cast<std::uint64_t>(total.ps()));
   };
-  const auto name = [](std::size_t stage) { return "latency: " + ValueText<Stage>::print(static_cast<Stage>(stage)); };
+  const auto name = [&](std::size_t stage) {
+    std::string text = "latency: " + ValueText<Stage>::print(static_cast<Stage>(stage));
+    const StageWait* longest = nullptr;
+    for (const StageWait& wait : waits) {
+      const bool is_here = wait.stage == static_cast<Stage>(stage);
+      if (is_here && (longest == nullptr || longest->waited < wait.waited)) longest = &wait;
+    }
+    return longest == nullptr ? text : text + " (" + longest->unit + ")";
+  };
   verdict.is_latency = true;
   verdict.name = name(stages[0]);
   verdict.share_ppm = share(stages[0]);

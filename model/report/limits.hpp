@@ -25,6 +25,15 @@ struct Limit {
   std::uint64_t share_ppm() const;
 };
 
+/// A structure of the hardware, in whose place on the NIC something was missing, and how long all that is measured
+/// waited for it in one stage. Statistics called `waited_in_STAGE_ns` say so.
+struct StageWait {
+  Stage stage = Stage::context;
+  std::string unit;
+  Time waited;
+};
+std::vector<StageWait> stage_waits(const StatsRegistry& registry);
+
 /// The verdict: a unit, or, where no unit was busy for three quarters of the time, the longest stage of a message's
 /// way. Of the stages `turn` is left out: it is the wait for others, who wait for something else.
 struct Bottleneck {
@@ -62,6 +71,9 @@ class LimitsObserver : public PlayerObserver {
   std::vector<Sample> at_end_;
 };
 
-Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown);
+/// A stage in which a structure was waited for is told with the one that was waited for longest: "latency: context
+/// (node0.nic.buffer_cache)".
+Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown,
+                           const std::vector<StageWait>& waits = {});
 
 }  // namespace rvma

@@ -66,7 +66,15 @@ void print_breakdown(std::ostream& out, const StageBreakdown& breakdown) {
 }
 
 void print_limits(std::ostream& out, const RunReport& report) {
-  out << "How near each unit came to its bound\n";
+  // Puts that end long after the last delivery (refused, timed out) keep units busy, or idle, for longer.
+  const RunRecorder::Region& region = report.recorder->region();
+  const bool ends_later = region.active() > region.duration() * 2;
+  out << "How near each unit came to its bound"
+      << (ends_later ? fmt::format(" (in {} ns, to the end of the last put; the rates above: in {} ns, to the last "
+                                   "delivery)",
+                                   to_ns_string(region.active()), to_ns_string(region.duration()))
+                     : std::string{})
+      << "\n";
   std::vector<std::string> kinds;
   for (const Limit& limit : report.limits) {
     // The busiest of each kind stands for all of that kind.

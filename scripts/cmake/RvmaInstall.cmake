@@ -21,7 +21,8 @@ function(rvma_install_package)
   write_basic_package_version_file(rvmaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES "${PROJECT_BINARY_DIR}/rvmaConfig.cmake" "${PROJECT_BINARY_DIR}/rvmaConfigVersion.cmake"
                 "${PROJECT_SOURCE_DIR}/scripts/cmake/RvmaSystemC.cmake" DESTINATION "${RVMA_INSTALL_CMAKEDIR}")
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/traces" DESTINATION "${RVMA_INSTALL_SHAREDIR}")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/traces" "${PROJECT_SOURCE_DIR}/model/platform/presets"
+          DESTINATION "${RVMA_INSTALL_SHAREDIR}")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/rtl" DESTINATION "${RVMA_INSTALL_SHAREDIR}"
           FILES_MATCHING PATTERN "*.v" PATTERN "*.vh" PATTERN "shapes.txt"
           PATTERN "adapter" EXCLUDE PATTERN "verilated" EXCLUDE)

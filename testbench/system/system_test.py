@@ -521,7 +521,8 @@ rank 0
   post_buffer w size=8
   post_buffer w size=8
 """
-        result = self.run_text(text, "--set", "nic.buffers.on_chip=1")
+        result = self.run_text(text, "--set", "nic.buffers.on_chip=1", "--set",
+                               "nic.buffers.spill=off")
         self.assertIn(("post_buffer", "w", "full", ""), self.call_rows(result))
         times = [float(row["time_ns"]) for row in result.rows("calls.csv")]
         self.assertEqual(times, sorted(times))
@@ -542,7 +543,8 @@ rank 0
   post_buffer a as=last size=8
   wait last
 """
-        result = self.run_text(text, "--set", "nic.windows.on_chip=2", "--set", "nic.windows.spill=off", "--set", "nic.buffers.on_chip=2")
+        result = self.run_text(text, "--set", "nic.windows.on_chip=2", "--set", "nic.windows.spill=off", "--set",
+                               "nic.buffers.on_chip=2", "--set", "nic.buffers.spill=off")
         statuses = [(op, status) for op, _, status, _ in self.call_rows(result)]
         self.assertEqual(statuses.count(("init_window", "ok")), 7)
         self.assertEqual(statuses.count(("init_window", "full")), 1)
@@ -564,7 +566,7 @@ rank 1
         for on_chip in range(1, 9):
             with self.subTest(on_chip=on_chip):
                 result = self.run_text(text, "--set", f"nic.buffers.on_chip={on_chip}", "--set",
-                                       "workload.ranks_per_node=2")
+                                       "nic.buffers.spill=off", "--set", "workload.ranks_per_node=2")
                 self.assertEqual(result.stats()["totals"]["completions"], 1)
         # Puts: the epoch's sample is that of its own put, although another buffer has its id by then.
         text = """rvma-trace 1
@@ -577,7 +579,8 @@ rank 0
   end
   wait all
 """
-        result = self.run_text(text, "--set", "nic.buffers.on_chip=2", "--set", "nic.completion.latency=1000cyc")
+        result = self.run_text(text, "--set", "nic.buffers.on_chip=2", "--set", "nic.buffers.spill=off", "--set",
+                               "nic.completion.latency=1000cyc")
         stats = result.stats()
         self.assertEqual(stats["latency_ns"]["put_to_completion"]["count"], stats["totals"]["completions"])
         self.assertGreater(stats["latency_ns"]["put_to_completion"]["min"], 1000)
@@ -841,6 +844,15 @@ rank 0
   put as=p1 rank=1 mailbox=0x100 size=4KiB seed=5
   wait p1
 """
+
+    def test_an_event_behind_the_end_changes_nothing(self):
+        trace = self.generate("pingpong", "--iterations", 3)
+        alone = self.run_file(trace)
+        for kind, where in (("node_crash", "1"), ("link_down", "0-1")):
+            events = f'[{{"at": "1s", "kind": "{kind}", "where": "{where}"}}]'
+            late = self.run_file(trace, "--set", f"fabric.faults.events={events}")
+            self.assertEqual(late.stats()["sim"]["time_ns"], alone.stats()["sim"]["time_ns"])
+            self.assertEqual(late.rows("completions.csv"), alone.rows("completions.csv"))
 
     def events(self, *events):
         listed = [{"at": at, "kind": kind, "where": where} for at, kind, where in events]
@@ -1374,8 +1386,8 @@ rank 0
         trace = self.generate("incast", "--ranks", 6, "--size", "20000", "--count", 20)
         for key in ("nic.binding.on_chip=1", "nic.counters.on_chip=1"):
             with self.subTest(key=key):
-                result = self.run_file(trace, "--set", key, "--set", "nic.reliability.rnr_tries=100000", "--set",
-                                       "nic.reliability.rnr_delay=2us")
+                result = self.run_file(trace, "--set", key, "--set", "nic.counters.spill=off", "--set",
+                                       "nic.reliability.rnr_tries=100000", "--set", "nic.reliability.rnr_delay=2us")
                 stats = result.stats()
                 self.assertEqual(stats["totals"]["ended"]["ok"], stats["totals"]["puts"])
                 self.assertGreater(stats["totals"]["refusals"]["busy"], 0)
@@ -1503,7 +1515,7 @@ rank 0
     put rank=1 mailbox=1 size=64
   end
 """
-        stats = self.run_text(text, "--set", "nic.buffers.on_chip=100").stats()
+        stats = self.run_text(text, "--set", "nic.buffers.on_chip=100", "--set", "nic.buffers.spill=off").stats()
         self.assertLess(stats["bandwidth_gbps"]["wire"], 400)
         for limit in stats["limits"]:
             bound = next(value for key, value in limit.items() if key.startswith("bound"))

@@ -48,7 +48,7 @@ int sc_main(int /*argc*/, char** /*argv*/) {
   call.mailbox = rvma::Mailbox{1};
   call.threshold = 16;
   call.length = 64;
-  const rvma::WindowId window = windows.allocate_window(call, rvma::Pid{0}).slot;
+  const rvma::WindowId window = windows.allocate_window(call, rvma::Pid{0}).window;
   windows.open_window(window);
   windows.post_buffer(window, call);
 

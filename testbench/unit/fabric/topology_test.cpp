@@ -223,6 +223,8 @@ TEST(TopologyFile, MistakesHaveTheirPlace) {
       {"empty", "", "f:1:1: error: the file is empty; expected 'rvma-topology 1' and links"},
       {"lfs", "version https://git-lfs.github.com/spec/v1\n",
        "f:1:1: error: the file is a Git LFS pointer, not its content; fetch it with: git lfs pull"},
+      {"mark", "\xef\xbb\xbfrvma-topology 1\n",
+       "f:1:1: error: the file begins with a byte order mark; expected 'rvma-topology 1'"},
       {"header", "# x\n  graph {\n",
        "f:2:3: error: not a topology file: it begins with 'graph'; expected 'rvma-topology 1'"},
       {"no header", "# only a comment\n",
@@ -258,6 +260,12 @@ TEST(TopologyFile, MistakesHaveTheirPlace) {
     ASSERT_FALSE(errors.empty()) << bad.name;
     EXPECT_EQ(errors.shown().front().to_string(), bad.error) << bad.name;
   }
+  ErrorList many;
+  std::string text = "rvma-topology 1\n";
+  for (int i = 0; i < 50; ++i) text += "cable\n";
+  parse_link_list(text, "f", many);
+  EXPECT_EQ(many.count(), 50U);
+  EXPECT_EQ(many.shown().size(), ErrorList::kShown);
   ErrorList errors;
   read_link_list("/nowhere/links", errors);
   ASSERT_FALSE(errors.empty());
@@ -309,8 +317,8 @@ TEST(Topology, MistakesInTheKeysNameBothSides) {
   torus.config.switch_.flow_control = FlowControl::drop;
   EXPECT_TRUE(mistakes(torus.config, 16).empty());
   ShapeCase event = test::torus("4x4", true, 1, 16);
-  event.config.faults.events = FaultEventList{
-      {{Time::zero(), FaultKind::link_up, "switch0-switch4"}, {Time::zero(), FaultKind::link_down, "switch0-switch5"}}};
+  event.config.faults.events = FaultEventList{{{Time::zero(), FaultKind::link_down, "switch0-switch4"},
+                                               {Time::zero(), FaultKind::link_down, "switch0-switch5"}}};
   EXPECT_EQ(only(event),
             "fabric.faults.events[1].where: topology torus with 16 nodes has no link 'switch0-switch5' | expected a "
             "name as in links.csv, such as 0-switch0");
@@ -321,11 +329,29 @@ TEST(Topology, MistakesInTheKeysNameBothSides) {
   EXPECT_TRUE(mistakes(pair, 2).empty());
 }
 
+TEST(Topology, LinksGoDownAndComeUpInTurns) {
+  FabricConfig pair;
+  const auto mistakes_of = [&](std::vector<FaultEvent> events) {
+    pair.faults.events = FaultEventList{std::move(events)};
+    return mistakes(pair, 2);
+  };
+  const Time us = Time::from_us(1);
+  EXPECT_TRUE(mistakes_of({{us, FaultKind::link_down, "0-1"},
+                           {us * 3, FaultKind::link_down, "0-1"},
+                           {us * 2, FaultKind::link_up, "1-0"}})
+                  .empty());
+  EXPECT_EQ(mistakes_of({{us, FaultKind::link_down, "0-1"}, {us * 2, FaultKind::link_down, "1-0"}}),
+            std::vector<std::string>{"fabric.faults.events[1]: link '1-0' is down already at 2us | expected link_down "
+                                     "and link_up in turns"});
+  EXPECT_EQ(mistakes_of({{us, FaultKind::link_up, "0-1"}}).size(), 1U);
+}
+
 TEST(Topology, DimensionsReadBackAsTheyWerePrinted) {
   EXPECT_EQ(ValueText<Dimensions>::print(*ValueText<Dimensions>::parse("32x16x16")), "32x16x16");
   for (const char* wrong : {"", "x", "4x", "x4", "4x0", "4X4", "70000", "1x1x1x1x1x1x1x1x1", "-4", "4 x4"}) {
     EXPECT_FALSE(ValueText<Dimensions>::parse(wrong)) << wrong;
   }
+  EXPECT_EQ(ValueText<Dimensions>::parse("4x").error().what, "an extent is missing");
 }
 
 TEST(FaultEvents, AreReadAndTheirMistakesHaveTheirPlace) {

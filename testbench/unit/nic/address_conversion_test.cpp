@@ -41,6 +41,11 @@ struct FakeContexts : ContextIf {
     fetches.push_back(std::move(done));
     return true;
   }
+  WindowLookup find(Pid /*pid*/, Mailbox /*mailbox*/) const override { return now; }
+  bool pin(WindowId /*window*/) override {
+    ++pinned;
+    return true;
+  }
   void unpin(WindowId /*window*/) override { ++unpinned; }
   void tell(Fetched outcome, WindowId window) {
     for (const Done& done : std::exchange(fetches, {})) done(outcome, window);
@@ -48,6 +53,8 @@ struct FakeContexts : ContextIf {
   bool takes = true;
   std::vector<Done> fetches;
   std::vector<bool> waited;
+  WindowLookup now;
+  int pinned = 0;
   int unpinned = 0;
 };
 

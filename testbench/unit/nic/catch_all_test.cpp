@@ -63,14 +63,14 @@ TEST(CatchAll, OneAProcessUntilItIsReleased) {
   EXPECT_EQ(rig.store.allocate_window(init_call(Mailbox{2}, catch_all(64)), kPid).status, Status::exists);
   EXPECT_EQ(rig.store.allocate_window(init_call(Mailbox{2}, catch_all(64)), Pid{8}).status, Status::ok);
   std::vector<BufferId> returned;
-  rig.store.begin_close(rig.slot, returned, [] {});
+  rig.store.begin_close(rig.window, returned, [] {});
   EXPECT_EQ(rig.miss(message(1, 0, 0, kUnknown)).outcome, Outcome::no_mailbox) << "what closes catches nothing";
   EXPECT_EQ(rig.store.allocate_window(init_call(Mailbox{2}, catch_all(64)), kPid).status, Status::exists);
-  rig.store.release_window(rig.slot);
+  rig.store.release_window(rig.window);
   const auto again = rig.store.allocate_window(init_call(Mailbox{2}, catch_all(64)), kPid);
   ASSERT_EQ(again.status, Status::ok);
   EXPECT_EQ(rig.miss(message(1, 0, 0, kUnknown)).outcome, Outcome::no_mailbox) << "not open yet";
-  rig.store.abandon_window(again.slot);
+  rig.store.abandon_window(again.window);
   EXPECT_EQ(rig.store.allocate_window(init_call(Mailbox{2}, catch_all(64)), kPid).status, Status::ok);
 }
 
@@ -142,7 +142,7 @@ TEST(ReadRequest, RefusalsInTheirOrder) {
   spec.flags = kWindowReadable;
   Rig rig{spec};
   const auto read = [&](const Message& what, bool hit = true) {
-    return rig.store.read(what.header, WindowLookup{hit, rig.slot, false}).outcome;
+    return rig.store.read(what.header, WindowLookup{hit, rig.window, false}).outcome;
   };
   EXPECT_EQ(read(request(1, 0, 3, kUnknown), false), Outcome::no_mailbox);
   EXPECT_EQ(read(request(1, 0, 4)), Outcome::bad_key);
@@ -156,21 +156,21 @@ TEST(ReadRequest, RefusalsInTheirOrder) {
   EXPECT_EQ(read(request(0, 100, 3)), Outcome::pending);
   Message malformed = request(1, 0, 3);
   malformed.header.message_length = 1;
-  EXPECT_TRUE(rig.store.read(malformed.header, WindowLookup{true, rig.slot, false}).malformed);
+  EXPECT_TRUE(rig.store.read(malformed.header, WindowLookup{true, rig.window, false}).malformed);
   // Nothing is reserved.
   EXPECT_EQ(rig.store.stats().messages_bound.value(), 0U);
-  ASSERT_TRUE(rig.store.begin_rewind(rig.slot, 0, Epoch{0}, [] {}).drained);
+  ASSERT_TRUE(rig.store.begin_rewind(rig.window, 0, Epoch{0}, [] {}).drained);
   EXPECT_EQ(read(request(1, 0, 3)), Outcome::busy);
-  rig.store.finish_rewind(rig.slot);
+  rig.store.finish_rewind(rig.window);
   std::vector<BufferId> returned;
-  rig.store.begin_close(rig.slot, returned, [] {});
+  rig.store.begin_close(rig.window, returned, [] {});
   EXPECT_EQ(read(request(1, 0, 3)), Outcome::closed);
 }
 
 TEST(ReadRequest, NeedsTheReadableFlagAndIsNeverCaught) {
   Rig rig{catch_all(4096)};
   rig.post(4096);
-  EXPECT_EQ(rig.store.read(request(1).header, WindowLookup{true, rig.slot, false}).outcome, Outcome::bad_key);
+  EXPECT_EQ(rig.store.read(request(1).header, WindowLookup{true, rig.window, false}).outcome, Outcome::bad_key);
   EXPECT_EQ(rig.store.read(request(1, 0, 0, kUnknown).header, WindowLookup{}).outcome, Outcome::no_mailbox);
 }
 
@@ -181,11 +181,11 @@ TEST(ReadRequest, ABufferMayBeReadAsLongAsItsWindowRemembersIt) {
   const BufferId first = rig.post(64);
   const std::uint64_t posting = rig.store.buffer(first).posting;
   for (int i = 0; i < 5; ++i) rig.post(64);
-  EXPECT_TRUE(rig.store.may_read(rig.slot, first, posting));
+  EXPECT_TRUE(rig.store.may_read(rig.window, first, posting));
   for (int i = 0; i < 4; ++i) rig.deliver(message(64));
-  EXPECT_TRUE(rig.store.may_read(rig.slot, first, posting)) << "remembered: history is 4";
+  EXPECT_TRUE(rig.store.may_read(rig.window, first, posting)) << "remembered: history is 4";
   rig.deliver(message(64));
-  EXPECT_FALSE(rig.store.may_read(rig.slot, first, posting));
+  EXPECT_FALSE(rig.store.may_read(rig.window, first, posting));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ struct Bench {
     call.threshold = 2;
     call.threshold_type = ThresholdType::ops;
     call.window_flags = flags;
-    const WindowId window = store.allocate_window(call, kPid).slot;
+    const WindowId window = store.allocate_window(call, kPid).window;
     cache.install(window, kPid, Mailbox{mailbox}, [this, window](TableStatus said) {
       statuses.push_back(said);
       if (said != TableStatus::ok) return;
@@ -142,8 +142,8 @@ struct Bench {
     for (const auto& [mailbox, slot] : table.holds) {
       const WindowLookup found = cache.resolve({true, slot, false});
       EXPECT_TRUE(found.hit);
-      EXPECT_EQ(store.key_of(found.slot).mailbox, Mailbox{mailbox});
-      EXPECT_TRUE(cache.is_resident(found.slot));
+      EXPECT_EQ(store.key_of(found.window).mailbox, Mailbox{mailbox});
+      EXPECT_TRUE(cache.is_resident(found.window));
     }
   }
 
@@ -220,6 +220,43 @@ TEST(ContextCache, ThoseWhoWaitForOneContextShareItsFetchAndGoOnInOrder) {
   }
   bench.run(3000);
   EXPECT_TRUE(bench.cache.is_resident(late));
+}
+
+TEST(ContextCache, AContextThatHasNotChangedIsNotWrittenBack) {
+  Bench bench(small_config(1));
+  bench.open(10);
+  const WindowId b = bench.open(11);
+  const auto come = [&bench](std::uint64_t mailbox) {
+    bench.fetch(mailbox);
+    bench.run(300);
+    bench.cache.unpin(bench.told.back().window);
+    return bench.dma.written.size();
+  };
+  EXPECT_EQ(come(10), 2U) << "both are new";
+  EXPECT_EQ(come(11), 2U);
+  EXPECT_EQ(come(10), 2U);
+  EXPECT_EQ(come(11), 2U);
+  bench.cache.changed(b);
+  EXPECT_EQ(come(10), 3U);
+  EXPECT_EQ(bench.cache.stats().evictions.value(), 6U);
+  EXPECT_EQ(bench.cache.stats().write_backs.value(), 3U);
+}
+
+TEST(ContextCache, PinsGoWithTheirWindow) {
+  Bench bench(small_config(2));
+  const WindowId a = bench.open(10);
+  ASSERT_TRUE(bench.cache.pin(a));
+  bench.open(11);
+  bench.open(12);
+  EXPECT_TRUE(bench.cache.is_resident(a)) << "11 had to go";
+  bool is_gone = false;
+  bench.cache.remove(a, kPid, Mailbox{10}, [&is_gone] { is_gone = true; });
+  bench.run(20);
+  EXPECT_TRUE(is_gone);
+  EXPECT_FALSE(bench.cache.pin(a));
+  bench.cache.unpin(a);
+  bench.run(3000);
+  bench.check_table();
 }
 
 TEST(ContextCache, AMailboxThatNobodyHasCostsOneRead) {

@@ -79,15 +79,15 @@ struct Bench {
     call.mailbox = Mailbox{1};
     call.threshold = threshold;
     call.placement = placement;
-    slot = store.allocate_window(call, Pid{0}).slot;
-    store.open_window(slot);
+    window = store.allocate_window(call, Pid{0}).window;
+    store.open_window(window);
     sc_core::sc_start(SimContext::to_sc(Time::from_ps(1)));
   }
   void post(std::uint64_t size) {
     Descriptor call;
     call.opcode = Opcode::post_buffer;
     call.length = size;
-    store.post_buffer(slot, call);
+    store.post_buffer(window, call);
   }
   DataHeader header(std::uint32_t id, std::uint64_t length, std::uint32_t index) const {
     DataHeader made;
@@ -108,7 +108,7 @@ struct Bench {
     packet.left[static_cast<std::size_t>(Stage::dma_write)] = Time::from_ps(1);
     return packet;
   }
-  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, WindowLookup{true, slot, false}); }
+  BindAnswer bind(const DataHeader& cut) { return store.bind(NodeId{1}, cut, WindowLookup{true, window, false}); }
   /// Binds a message of one packet.
   PlacedPacket single(std::uint32_t id, std::uint64_t length) {
     const DataHeader cut = header(id, length, 0);
@@ -126,7 +126,7 @@ struct Bench {
   FakeDelivery delivery;
   FakeWriter writer;
   CounterUnit unit;
-  WindowId slot;
+  WindowId window;
 };
 
 TEST(CounterUnit, TakesEffectAfterItsLatency) {
@@ -135,7 +135,7 @@ TEST(CounterUnit, TakesEffectAfterItsLatency) {
   bench.unit.count(bench.single(4, 8), Time::from_ps(9'400));  // taken at the next edge, 10 ns
   bench.run_ns(10 + kLatency - 1);
   EXPECT_TRUE(bench.log.empty());
-  EXPECT_EQ(bench.store.completed_epochs(bench.slot), 0U);
+  EXPECT_EQ(bench.store.completed_epochs(bench.window), 0U);
   bench.run_ns(1);
   EXPECT_EQ(bench.log, (std::vector<Record>{{"end 4", 15, 15}, {"complete 0", 15, 15}}));
   ASSERT_EQ(bench.writer.seen.size(), 1U);
@@ -333,7 +333,7 @@ TEST(CounterUnit, FlushHandsOverBeforeItReturns) {
   bench.run_ns(50);
   BufferId retired;
   Epoch epoch;
-  ASSERT_EQ(bench.store.inc_epoch(bench.slot, retired, epoch), Status::ok);
+  ASSERT_EQ(bench.store.inc_epoch(bench.window, retired, epoch), Status::ok);
   const Time behind = bench.unit.flush_completions(bench.unit.now());
   ASSERT_EQ(bench.log, (std::vector<Record>{{"complete 0", 50, 51 + kLatency}}));
   bench.run_ns(100);

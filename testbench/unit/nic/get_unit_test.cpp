@@ -204,7 +204,7 @@ TEST(GetUnit, AnswersReadTheBufferThroughItsOwnPageList) {
   init.mailbox = Mailbox{7};
   init.threshold = 1 << 20;
   init.window_flags = kWindowReadable;
-  const WindowId slot = bench.store->allocate_window(init, kPid).slot;
+  const WindowId slot = bench.store->allocate_window(init, kPid).window;
   bench.store->open_window(slot);
   Descriptor post;
   post.length = 3 * 4096;

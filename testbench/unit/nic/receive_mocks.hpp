@@ -357,10 +357,10 @@ inline WindowId open_window(WindowStore& store, std::uint64_t mailbox, std::uint
   call.threshold = threshold;
   call.key = key;
   call.placement = placement;
-  const WindowStore::SlotAnswer answer = store.allocate_window(call, Pid{0});
+  const WindowStore::WindowAnswer answer = store.allocate_window(call, Pid{0});
   RVMA_ASSERT(answer.status == Status::ok, "window not allocated");
-  store.open_window(answer.slot);
-  return answer.slot;
+  store.open_window(answer.window);
+  return answer.window;
 }
 
 inline BufferId post(WindowStore& store, WindowId slot, std::uint64_t head, std::uint64_t size, std::uint64_t page_list,

@@ -11,11 +11,11 @@ namespace {
 struct RewindRig : Rig {
   using Rig::Rig;
   WindowStore::RewindAnswer rewind(std::uint64_t n, std::uint64_t oldest = 0) {
-    return store.begin_rewind(slot, n, Epoch{oldest}, [this] { ++drained; });
+    return store.begin_rewind(window, n, Epoch{oldest}, [this] { ++drained; });
   }
   std::vector<std::uint64_t> words() const {
     std::vector<RewoundBuffer> buffers;
-    store.rewound_buffers(slot, buffers);
+    store.rewound_buffers(window, buffers);
     std::vector<std::uint64_t> words;
     for (const RewoundBuffer& buffer : buffers) words.push_back(buffer.word.value());
     return words;
@@ -46,7 +46,7 @@ TEST(Rewind, CompletedRetiredAndActiveBuffersReturnInOrder) {
   EXPECT_EQ(answer.cut_off[0].message, late.header.message);
   EXPECT_EQ(rig.words(), RewindRig::words_of({0, 1, 2, 3, 4}));
   EXPECT_EQ(rig.outcome(message(8)), Outcome::busy);
-  EXPECT_EQ(rig.store.finish_rewind(rig.slot), Epoch{0});
+  EXPECT_EQ(rig.store.finish_rewind(rig.window), Epoch{0});
   EXPECT_FALSE(rig.place(bound, late, 1)) << "its later packets are not its any more";
   // Counters and tails are zero: each buffer takes its whole threshold again, in the old order, to the last one.
   for (std::uint64_t i = 0; i < 6; ++i) {
@@ -78,7 +78,7 @@ TEST(Rewind, WaitsForWhatIsOnTheWayAndCountsNothingOfIt) {
   EXPECT_FALSE(rig.count(*second, large, 1));
   EXPECT_EQ(rig.drained, 1);
   EXPECT_EQ(rig.store.stats().messages_cut_off.value(), 2U);
-  rig.store.finish_rewind(rig.slot);
+  rig.store.finish_rewind(rig.window);
   rig.deliver(message(4096));
   const std::vector<Completion> done = rig.completions();
   ASSERT_EQ(done.size(), 1U);
@@ -92,7 +92,7 @@ TEST(Rewind, OfManagedBuffersBeginsAtTheirHeads) {
   rig.post(256);
   rig.deliver(message(200));
   ASSERT_TRUE(rig.rewind(0).drained);
-  rig.store.finish_rewind(rig.slot);
+  rig.store.finish_rewind(rig.window);
   const BindAnswer bound = rig.deliver(message(256));
   EXPECT_EQ(bound.outcome, Outcome::pending);
   EXPECT_EQ(bound.message_offset, 0U);
@@ -109,7 +109,7 @@ TEST(Rewind, OfNothingFreesAWindowWithABrokenBuffer) {
   rig.deliver(message(128));
   EXPECT_TRUE(rig.completions().empty());
   ASSERT_TRUE(rig.rewind(0).drained);
-  EXPECT_EQ(rig.store.finish_rewind(rig.slot), Epoch{0});
+  EXPECT_EQ(rig.store.finish_rewind(rig.window), Epoch{0});
   rig.deliver(message(128));
   rig.deliver(message(128));
   EXPECT_EQ(rig.completions().size(), 2U);
@@ -123,12 +123,12 @@ TEST(Rewind, NoFurtherThanIsRemembered) {
   EXPECT_EQ(rig.rewind(4, 3).status, Status::history) << "epoch 2 was posted again";
   EXPECT_EQ(rig.outcome(message(65)), Outcome::bounds) << "a refused rewind leaves no trace";
   ASSERT_EQ(rig.rewind(3, 3).status, Status::ok);
-  EXPECT_EQ(rig.store.finish_rewind(rig.slot), Epoch{3});
+  EXPECT_EQ(rig.store.finish_rewind(rig.window), Epoch{3});
   // Of the epochs before, one is left; those that come again are remembered anew.
   EXPECT_EQ(rig.rewind(2).status, Status::history);
   for (int i = 0; i < 3; ++i) rig.deliver(message(64));
   std::vector<WindowStore::CompletedBuffer> last;
-  EXPECT_EQ(rig.store.completed_buffers(rig.slot, 4, last), Status::ok);
+  EXPECT_EQ(rig.store.completed_buffers(rig.window, 4, last), Status::ok);
   ASSERT_EQ(last.size(), 4U);
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(last[i].epoch, Epoch{5 - i});
 }
@@ -152,7 +152,7 @@ TEST(Rewind, GivesCountersBack) {
   for (int i = 0; i < 100; ++i) {
     ASSERT_EQ(rig.deliver(message(64)).outcome, Outcome::pending);
     ASSERT_TRUE(rig.rewind(0).drained);
-    rig.store.finish_rewind(rig.slot);
+    rig.store.finish_rewind(rig.window);
   }
   std::vector<WindowId> others;
   for (std::uint64_t i = 1; i < 4; ++i) {
@@ -173,7 +173,7 @@ TEST(Rewind, OfAnEmptyBucket) {
   RewindRig rig;
   ASSERT_TRUE(rig.rewind(0).drained);
   EXPECT_TRUE(rig.words().empty());
-  EXPECT_EQ(rig.store.finish_rewind(rig.slot), Epoch{0});
+  EXPECT_EQ(rig.store.finish_rewind(rig.window), Epoch{0});
   EXPECT_EQ(rig.outcome(message(8)), Outcome::no_buffer);
 }
 

@@ -103,6 +103,7 @@ NicConfig test_config() {
   config.windows.on_chip = 4;
   config.windows.spill = false;
   config.buffers.on_chip = 8;
+  config.buffers.spill = false;
   return config;
 }
 
@@ -141,7 +142,7 @@ struct Bench {
     return answer ? answer->status : Status::unsupported;
   }
   BindAnswer bind(std::uint64_t length, std::uint32_t index = 0) {
-    return store.bind(NodeId{0}, header(length, index), WindowLookup{true, slot(), false});
+    return store.bind(NodeId{0}, header(length, index), WindowLookup{true, window(), false});
   }
   static DataHeader header(std::uint64_t length, std::uint32_t index) {
     DataHeader made;
@@ -152,7 +153,7 @@ struct Bench {
     made.payload_length = static_cast<std::uint16_t>(std::min<std::uint64_t>(64, length - 64 * index));
     return made;
   }
-  WindowId slot() { return store.locate(kPid, kMailbox).slot; }
+  WindowId window() { return store.locate(kPid, kMailbox).window; }
   bool count(const BindAnswer& bound, std::uint32_t bytes) {
     PlacedPacket packet;
     packet.buffer = bound.place.buffer;
@@ -188,7 +189,7 @@ TEST(WindowCalls, WindowIsOpenOnceTheTableKnowsIt) {
   ASSERT_TRUE(bench.answer);
   EXPECT_EQ(bench.answer->status, Status::ok);
   EXPECT_EQ(bench.observer.log, "opened ");
-  EXPECT_EQ(bench.store.find_window(kPid, kMailbox).slot, bench.slot());
+  EXPECT_EQ(bench.store.find_window(kPid, kMailbox).window, bench.window());
   EXPECT_EQ(bench.status(Bench::call(Opcode::init_window)), Status::exists);
 }
 

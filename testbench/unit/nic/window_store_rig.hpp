@@ -26,7 +26,9 @@ inline NicConfig small_config() {
   config.windows.on_chip = 4;
   config.windows.spill = false;
   config.buffers.on_chip = 16;
+  config.buffers.spill = false;
   config.counters.on_chip = 8;
+  config.counters.spill = false;
   config.binding.on_chip = 8;
   config.history = 4;
   config.closed_memory = 2;
@@ -96,22 +98,22 @@ inline Message message(std::uint64_t length, std::uint64_t offset = 0, std::uint
 class Rig {
  public:
   explicit Rig(const WindowSpec& spec = {}, const NicConfig& config = small_config()) : store(config) {
-    slot = open(kMailbox, spec);
+    window = open(kMailbox, spec);
   }
 
   WindowId open(Mailbox mailbox, const WindowSpec& spec) {
     const auto allocated = store.allocate_window(init_call(mailbox, spec), kPid);
     EXPECT_EQ(allocated.status, Status::ok);
-    store.open_window(allocated.slot);
-    return allocated.slot;
+    store.open_window(allocated.window);
+    return allocated.window;
   }
-  BufferId post(std::uint64_t size) { return post_to(slot, size); }
-  BufferId post_to(WindowId window, std::uint64_t size) {
-    const auto posted = store.post_buffer(window, post_call(size, ++posts));
+  BufferId post(std::uint64_t size) { return post_to(window, size); }
+  BufferId post_to(WindowId to, std::uint64_t size) {
+    const auto posted = store.post_buffer(to, post_call(size, ++posts));
     EXPECT_EQ(posted.status, Status::ok);
     return posted.buffer;
   }
-  BindAnswer bind(const Message& what, std::uint32_t index = 0) { return bind_at(slot, what, index); }
+  BindAnswer bind(const Message& what, std::uint32_t index = 0) { return bind_at(window, what, index); }
   BindAnswer bind_at(WindowId hit, const Message& what, std::uint32_t index = 0) {
     return store.bind(what.source, what.packet(index), WindowLookup{true, hit, false});
   }
@@ -148,7 +150,7 @@ class Rig {
   Outcome outcome(const Message& what) { return bind(what).outcome; }
 
   WindowStore store;
-  WindowId slot;
+  WindowId window;
   std::uint64_t posts = 0;
 };
 

@@ -34,14 +34,14 @@ TEST(WindowCallsOfStore, RefuseBadArguments) {
   spec.flags = kWindowReadable | kWindowInterrupt;
   const auto allocated = store.allocate_window(init_call(kMailbox, spec), kPid);
   ASSERT_EQ(allocated.status, Status::ok);
-  EXPECT_EQ(store.post_buffer(allocated.slot, post_call(0, 1)).status, Status::bad_argument);
+  EXPECT_EQ(store.post_buffer(allocated.window, post_call(0, 1)).status, Status::bad_argument);
 }
 
 TEST(WindowCallsOfStore, MailboxIsUniquePerProcess) {
   Rig rig;
   EXPECT_EQ(rig.store.allocate_window(init_call(kMailbox, {}), kPid).status, Status::exists);
   EXPECT_EQ(rig.store.allocate_window(init_call(kMailbox, {}), Pid{4}).status, Status::ok);
-  EXPECT_EQ(rig.store.find_window(kPid, kMailbox).slot, rig.slot);
+  EXPECT_EQ(rig.store.find_window(kPid, kMailbox).window, rig.window);
   EXPECT_EQ(rig.store.find_window(kPid, Mailbox{1}).status, Status::no_window);
   EXPECT_EQ(rig.store.find_window(Pid{4}, kMailbox).status, Status::no_window) << "not open yet";
 }
@@ -51,10 +51,10 @@ TEST(WindowCallsOfStore, WindowsAndBuffersAreFinite) {
   for (std::uint64_t i = 1; i < 4; ++i) rig.open(Mailbox{i}, {});
   EXPECT_EQ(rig.store.allocate_window(init_call(Mailbox{9}, {}), kPid).status, Status::full);
   for (int i = 0; i < 16; ++i) rig.post(256);
-  EXPECT_EQ(rig.store.post_buffer(rig.slot, post_call(256, 99)).status, Status::full);
+  EXPECT_EQ(rig.store.post_buffer(rig.window, post_call(256, 99)).status, Status::full);
   rig.deliver(message(256));
   EXPECT_EQ(rig.completions().size(), 1U);
-  EXPECT_EQ(rig.store.post_buffer(rig.slot, post_call(256, 99)).status, Status::ok) << "a completed buffer is free";
+  EXPECT_EQ(rig.store.post_buffer(rig.window, post_call(256, 99)).status, Status::ok) << "a completed buffer is free";
 }
 
 TEST(WindowCallsOfStore, AbandonedWindowLeavesNothing) {
@@ -65,8 +65,8 @@ TEST(WindowCallsOfStore, AbandonedWindowLeavesNothing) {
   for (int i = 0; i < 100; ++i) {
     const auto allocated = rig.store.allocate_window(call, kPid);
     ASSERT_EQ(allocated.status, Status::ok);
-    ASSERT_EQ(rig.store.post_buffer(allocated.slot, call).status, Status::ok);
-    rig.store.abandon_window(allocated.slot);
+    ASSERT_EQ(rig.store.post_buffer(allocated.window, call).status, Status::ok);
+    rig.store.abandon_window(allocated.window);
   }
   EXPECT_EQ(rig.store.find_window(kPid, Mailbox{5}).status, Status::no_window);
 }
@@ -74,22 +74,22 @@ TEST(WindowCallsOfStore, AbandonedWindowLeavesNothing) {
 TEST(WindowCallsOfStore, HistoryIsNewestFirstAndBounded) {
   Rig rig({64});
   std::vector<WindowStore::CompletedBuffer> list;
-  EXPECT_EQ(rig.store.completed_buffers(rig.slot, 0, list), Status::ok);
-  EXPECT_EQ(rig.store.completed_buffers(rig.slot, 1, list), Status::history);
+  EXPECT_EQ(rig.store.completed_buffers(rig.window, 0, list), Status::ok);
+  EXPECT_EQ(rig.store.completed_buffers(rig.window, 1, list), Status::history);
   for (int i = 0; i < 6; ++i) {
     rig.post(64);
     rig.deliver(message(64));
   }
-  EXPECT_EQ(rig.store.completed_buffers(rig.slot, 5, list), Status::history);
+  EXPECT_EQ(rig.store.completed_buffers(rig.window, 5, list), Status::history);
   EXPECT_TRUE(list.empty());
-  ASSERT_EQ(rig.store.completed_buffers(rig.slot, 4, list), Status::ok);
+  ASSERT_EQ(rig.store.completed_buffers(rig.window, 4, list), Status::ok);
   ASSERT_EQ(list.size(), 4U);
   for (std::uint64_t i = 0; i < 4; ++i) {
     EXPECT_EQ(list[i].epoch, Epoch{5 - i});
     EXPECT_EQ(list[i].head, VirtualAddress{0x10000 * (6 - i)});
     EXPECT_EQ(list[i].length, 64U);
   }
-  EXPECT_EQ(rig.store.completed_epochs(rig.slot), 6U);
+  EXPECT_EQ(rig.store.completed_epochs(rig.window), 6U);
 }
 
 TEST(WindowCallsOfStore, HistoryOfZeroRemembersNothing) {
@@ -99,9 +99,9 @@ TEST(WindowCallsOfStore, HistoryOfZeroRemembersNothing) {
   rig.post(64);
   rig.deliver(message(64));
   std::vector<WindowStore::CompletedBuffer> list;
-  EXPECT_EQ(rig.store.completed_buffers(rig.slot, 0, list), Status::ok);
-  EXPECT_EQ(rig.store.completed_buffers(rig.slot, 1, list), Status::history);
-  EXPECT_EQ(rig.store.completed_epochs(rig.slot), 1U);
+  EXPECT_EQ(rig.store.completed_buffers(rig.window, 0, list), Status::ok);
+  EXPECT_EQ(rig.store.completed_buffers(rig.window, 1, list), Status::history);
+  EXPECT_EQ(rig.store.completed_epochs(rig.window), 1U);
 }
 
 TEST(WindowCallsOfStore, IncEpochCompletesAtOnceOrWhenDrained) {
@@ -110,10 +110,10 @@ TEST(WindowCallsOfStore, IncEpochCompletesAtOnceOrWhenDrained) {
   rig.store.on_completion_due([&] { ++told; });
   BufferId retired;
   Epoch epoch;
-  EXPECT_EQ(rig.store.inc_epoch(rig.slot, retired, epoch), Status::no_buffer);
+  EXPECT_EQ(rig.store.inc_epoch(rig.window, retired, epoch), Status::no_buffer);
   const BufferId first = rig.post(256);
   const BufferId second = rig.post(256);
-  EXPECT_EQ(rig.store.inc_epoch(rig.slot, retired, epoch), Status::ok);
+  EXPECT_EQ(rig.store.inc_epoch(rig.window, retired, epoch), Status::ok);
   EXPECT_EQ(retired, first);
   EXPECT_EQ(epoch, Epoch{0});
   EXPECT_EQ(told, 1);
@@ -125,17 +125,17 @@ TEST(WindowCallsOfStore, IncEpochCompletesAtOnceOrWhenDrained) {
   const Message put = message(40);
   const BindAnswer bound = rig.bind(put);
   EXPECT_EQ(bound.place.buffer, second);
-  EXPECT_EQ(rig.store.inc_epoch(rig.slot, retired, epoch), Status::ok);
+  EXPECT_EQ(rig.store.inc_epoch(rig.window, retired, epoch), Status::ok);
   EXPECT_EQ(epoch, Epoch{1});
   EXPECT_EQ(told, 1);
   EXPECT_TRUE(rig.completions().empty());
-  EXPECT_EQ(rig.store.completed_epochs(rig.slot), 1U);
+  EXPECT_EQ(rig.store.completed_epochs(rig.window), 1U);
   EXPECT_TRUE(rig.count(bound.place, put));
   done = rig.completions();
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done[0].length, 40U);
   EXPECT_EQ(done[0].epoch, Epoch{1});
-  EXPECT_EQ(rig.store.completed_epochs(rig.slot), 2U);
+  EXPECT_EQ(rig.store.completed_epochs(rig.window), 2U);
 }
 
 // --------------------------------------------------------------------------------------------------------- refusals
@@ -188,7 +188,7 @@ TEST(Refusals, BadlyCutPacketsChangeNothing) {
   rig.post(256);
   const Message put = message(200);
   const auto bind = [&](const DataHeader& header) {
-    return rig.store.bind(kSource, header, WindowLookup{true, rig.slot, false});
+    return rig.store.bind(kSource, header, WindowLookup{true, rig.window, false});
   };
   DataHeader cut = put.packet(0);
   cut.payload_length = 63;
@@ -326,7 +326,7 @@ TEST(Threshold, AboveTheBuffersSizeIsLegal) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(rig.deliver(message(128)).retired);
   BufferId retired;
   Epoch epoch;
-  rig.store.inc_epoch(rig.slot, retired, epoch);
+  rig.store.inc_epoch(rig.window, retired, epoch);
   EXPECT_EQ(rig.completions().at(0).length, 640U);
 }
 
@@ -347,7 +347,7 @@ TEST(Completion, OfOneWindowComeInEpochOrder) {
   finish(3);
   finish(1);
   EXPECT_TRUE(rig.completions().empty());
-  EXPECT_EQ(rig.store.completed_epochs(rig.slot), 0U);
+  EXPECT_EQ(rig.store.completed_epochs(rig.window), 0U);
   finish(0);
   auto done = rig.completions();
   ASSERT_EQ(done.size(), 2U);
@@ -373,7 +373,7 @@ TEST(Completion, CarriesTheInterruptFlag) {
   EXPECT_TRUE(done[0].interrupt);
   EXPECT_EQ(done[0].pid, kPid);
   EXPECT_EQ(done[0].mailbox, kMailbox);
-  EXPECT_EQ(done[0].slot, rig.slot);
+  EXPECT_EQ(done[0].window, rig.window);
 }
 
 // ---------------------------------------------------------------------------------------------------------- binding
@@ -596,12 +596,12 @@ struct OneTime {
     call.threshold = threshold;
     const auto allocated = rig.store.allocate_window(call, kPid);
     EXPECT_EQ(allocated.status, Status::ok);
-    slot = allocated.slot;
-    EXPECT_EQ(rig.store.post_buffer(slot, call).status, Status::ok);
-    rig.store.open_window(slot);
+    window = allocated.window;
+    EXPECT_EQ(rig.store.post_buffer(window, call).status, Status::ok);
+    rig.store.open_window(window);
   }
   Mailbox mailbox;
-  WindowId slot;
+  WindowId window;
 };
 
 TEST(OneTimeWindow, RefusesClosedFromRetirementAndFreesItself) {
@@ -609,11 +609,11 @@ TEST(OneTimeWindow, RefusesClosedFromRetirementAndFreesItself) {
   const OneTime window(rig);
   int told = 0;
   rig.store.on_expired([&] { ++told; });
-  EXPECT_EQ(rig.store.post_buffer(window.slot, post_call(64, 60)).status, Status::bad_argument);
+  EXPECT_EQ(rig.store.post_buffer(window.window, post_call(64, 60)).status, Status::bad_argument);
   const Message put = message(100, 0, 0, window.mailbox);
-  const BindAnswer bound = rig.bind_at(window.slot, put);
+  const BindAnswer bound = rig.bind_at(window.window, put);
   EXPECT_TRUE(bound.retired);
-  EXPECT_EQ(rig.bind_at(window.slot, message(1, 0, 0, window.mailbox)).outcome, Outcome::closed);
+  EXPECT_EQ(rig.bind_at(window.window, message(1, 0, 0, window.mailbox)).outcome, Outcome::closed);
   rig.count(bound.place, put);
   EXPECT_EQ(told, 0);
   EXPECT_EQ(rig.store.find_window(kPid, window.mailbox).status, Status::ok);
@@ -623,17 +623,17 @@ TEST(OneTimeWindow, RefusesClosedFromRetirementAndFreesItself) {
   std::vector<WindowStore::Expired> expired;
   rig.store.take_expired(expired);
   ASSERT_EQ(expired.size(), 1U);
-  EXPECT_EQ(expired[0].slot, window.slot);
+  EXPECT_EQ(expired[0].window, window.window);
   EXPECT_EQ(expired[0].mailbox, window.mailbox);
   EXPECT_EQ(rig.store.find_window(kPid, window.mailbox).status, Status::closed);
-  EXPECT_EQ(rig.bind_at(window.slot, message(1, 0, 0, window.mailbox)).outcome, Outcome::closed);
+  EXPECT_EQ(rig.bind_at(window.window, message(1, 0, 0, window.mailbox)).outcome, Outcome::closed);
   // The mailbox may be opened again before the old slot is released, and the old slot never receives for it.
   const OneTime again(rig);
-  EXPECT_NE(again.slot, window.slot);
-  EXPECT_EQ(rig.bind_at(window.slot, message(1, 0, 0, window.mailbox)).outcome, Outcome::busy);
-  rig.store.release_window(window.slot);
-  EXPECT_EQ(rig.store.find_window(kPid, window.mailbox).slot, again.slot);
-  EXPECT_EQ(rig.bind_at(again.slot, message(1, 0, 0, window.mailbox)).outcome, Outcome::pending);
+  EXPECT_NE(again.window, window.window);
+  EXPECT_EQ(rig.bind_at(window.window, message(1, 0, 0, window.mailbox)).outcome, Outcome::busy);
+  rig.store.release_window(window.window);
+  EXPECT_EQ(rig.store.find_window(kPid, window.mailbox).window, again.window);
+  EXPECT_EQ(rig.bind_at(again.window, message(1, 0, 0, window.mailbox)).outcome, Outcome::pending);
 }
 
 TEST(OneTimeWindow, ExpiresByIncEpochToo) {
@@ -641,7 +641,7 @@ TEST(OneTimeWindow, ExpiresByIncEpochToo) {
   const OneTime window(rig);
   BufferId retired;
   Epoch epoch;
-  EXPECT_EQ(rig.store.inc_epoch(window.slot, retired, epoch), Status::ok);
+  EXPECT_EQ(rig.store.inc_epoch(window.window, retired, epoch), Status::ok);
   std::vector<WindowStore::Expired> expired;
   rig.store.take_expired(expired);
   EXPECT_EQ(expired.size(), 1U);
@@ -678,7 +678,7 @@ TEST(CutOff, WaitsForWhatIsOnTheWayAndDoesNotCountIt) {
   // Two packets are on the way to memory: the entry and the window's descriptor stay until they have landed.
   bool drained = false;
   std::vector<BufferId> returned;
-  rig.store.begin_close(rig.slot, returned, [&] { drained = true; });
+  rig.store.begin_close(rig.window, returned, [&] { drained = true; });
   EXPECT_FALSE(rig.count(bound.place, lost, 0));
   EXPECT_FALSE(drained);
   EXPECT_FALSE(rig.count(*second, lost, 1));
@@ -699,10 +699,10 @@ TEST(CutOff, ARetiredBufferHoldsLaterEpochsBackUntilTheWindowCloses) {
   EXPECT_TRUE(cut.is_broken);
   rig.deliver(message(128));
   EXPECT_TRUE(rig.completions().empty());
-  EXPECT_EQ(rig.store.completed_epochs(rig.slot), 0U);
+  EXPECT_EQ(rig.store.completed_epochs(rig.window), 0U);
   std::vector<BufferId> returned;
   bool drained = false;
-  rig.store.begin_close(rig.slot, returned, [&] { drained = true; });
+  rig.store.begin_close(rig.window, returned, [&] { drained = true; });
   EXPECT_TRUE(drained);
   const std::vector<Completion> done = rig.completions();
   ASSERT_EQ(done.size(), 1U);
@@ -756,14 +756,14 @@ TEST(Close, ReturnsBuffersInOrderAndRefusesClosed) {
   rig.deliver(message(100));
   std::vector<BufferId> returned;
   bool drained = false;
-  rig.store.begin_close(rig.slot, returned, [&] { drained = true; });
+  rig.store.begin_close(rig.window, returned, [&] { drained = true; });
   EXPECT_TRUE(drained) << "what was bound has ended";
   EXPECT_EQ(returned, (std::vector<BufferId>{first, second, third}));
   EXPECT_TRUE(rig.completions().empty());
   EXPECT_EQ(rig.outcome(message(1)), Outcome::closed);
   EXPECT_EQ(rig.store.find_window(kPid, kMailbox).status, Status::closed);
   EXPECT_EQ(rig.store.allocate_window(init_call(kMailbox, {}), kPid).status, Status::exists) << "not released yet";
-  rig.store.release_window(rig.slot);
+  rig.store.release_window(rig.window);
   EXPECT_EQ(rig.store.bind(kSource, message(1).packet(0), WindowLookup{}).outcome, Outcome::closed);
   const WindowId reopened = rig.open(kMailbox, {});
   EXPECT_EQ(rig.bind_at(reopened, message(1)).outcome, Outcome::no_buffer);
@@ -783,7 +783,7 @@ TEST(Close, DrainsRetiredBuffersInOrder) {
   const BufferId unused = rig.post(100);
   std::vector<BufferId> returned;
   bool drained = false;
-  rig.store.begin_close(rig.slot, returned, [&] { drained = true; });
+  rig.store.begin_close(rig.window, returned, [&] { drained = true; });
   EXPECT_EQ(returned, (std::vector<BufferId>{active, unused}));
   for (const std::size_t i : {2U, 1U, 0U}) {
     EXPECT_FALSE(drained);
@@ -799,7 +799,7 @@ TEST(Close, DrainsRetiredBuffersInOrder) {
   ASSERT_EQ(done.size(), 2U);
   EXPECT_EQ(done[0].epoch, Epoch{0});
   EXPECT_EQ(done[1].epoch, Epoch{1});
-  rig.store.release_window(rig.slot);
+  rig.store.release_window(rig.window);
   const WindowId other = rig.open(Mailbox{1}, {});
   for (int i = 0; i < 16; ++i) rig.post_to(other, 8);
 }
@@ -828,10 +828,10 @@ TEST(SlotReuse, NeverReceivesAnotherMailboxsData) {
   config.windows.spill = false;
   Rig rig({64}, config);
   std::vector<BufferId> returned;
-  rig.store.begin_close(rig.slot, returned, nullptr);
-  rig.store.release_window(rig.slot);
+  rig.store.begin_close(rig.window, returned, nullptr);
+  rig.store.release_window(rig.window);
   const WindowId reused = rig.open(Mailbox{2}, {64});
-  ASSERT_EQ(reused, rig.slot);
+  ASSERT_EQ(reused, rig.window);
   rig.post_to(reused, 64);
   EXPECT_EQ(rig.bind_at(reused, message(64)).outcome, Outcome::closed) << "looked up before the slot was reused";
   EXPECT_EQ(rig.store.stats().messages_bound.value(), 0U);
@@ -1075,7 +1075,7 @@ class RandomHistory {
   void post() {
     if (reference_.closed) return;
     const std::uint64_t size = 1 + random_.below(600);
-    const auto posted = rig_.store.post_buffer(rig_.slot, post_call(size, ++number_));
+    const auto posted = rig_.store.post_buffer(rig_.window, post_call(size, ++number_));
     if (posted.status != Status::ok) {
       EXPECT_EQ(posted.status, Status::full);
       return;
@@ -1131,7 +1131,7 @@ class RandomHistory {
     BufferId retired;
     Epoch epoch;
     const auto active = reference_.active();
-    ASSERT_EQ(rig_.store.inc_epoch(rig_.slot, retired, epoch), active ? Status::ok : Status::no_buffer);
+    ASSERT_EQ(rig_.store.inc_epoch(rig_.window, retired, epoch), active ? Status::ok : Status::no_buffer);
     if (!active) return;
     EXPECT_EQ(number_of_.at(retired.value()), reference_.buffers[*active].number);
     reference_.retire(*active);
@@ -1139,7 +1139,7 @@ class RandomHistory {
   void close() {
     if (reference_.closed) return;
     std::vector<BufferId> returned;
-    rig_.store.begin_close(rig_.slot, returned, [this] { drained_ = true; });
+    rig_.store.begin_close(rig_.window, returned, [this] { drained_ = true; });
     std::vector<std::uint64_t> numbers;
     for (const BufferId id : returned) numbers.push_back(number_of_.at(id.value()));
     EXPECT_EQ(numbers, reference_.close());
@@ -1150,12 +1150,12 @@ class RandomHistory {
     }
     ASSERT_EQ(done_.size(), reference_.done.size());
     EXPECT_TRUE(done_ == reference_.done);
-    EXPECT_EQ(rig_.store.completed_epochs(rig_.slot), done_.size());
+    EXPECT_EQ(rig_.store.completed_epochs(rig_.window), done_.size());
     EXPECT_EQ(drained_, reference_.closed && reference_.drained());
     std::vector<WindowStore::CompletedBuffer> history;
     const std::size_t remembered = std::min<std::size_t>(4, done_.size());
-    EXPECT_EQ(rig_.store.completed_buffers(rig_.slot, remembered + 1, history), Status::history);
-    ASSERT_EQ(rig_.store.completed_buffers(rig_.slot, remembered, history), Status::ok);
+    EXPECT_EQ(rig_.store.completed_buffers(rig_.window, remembered + 1, history), Status::history);
+    ASSERT_EQ(rig_.store.completed_buffers(rig_.window, remembered, history), Status::ok);
     for (std::size_t i = 0; i < remembered; ++i) {
       EXPECT_EQ(history[i].epoch.value(), done_.size() - 1 - i);
       EXPECT_EQ(history[i].length, done_[done_.size() - 1 - i].length);

@@ -218,7 +218,7 @@ class FakeNic {
   }
   static Completion completion_of(const Buffer& buffer, std::uint64_t epoch, std::uint64_t length) {
     Completion completion;
-    completion.slot = kSlot;
+    completion.window = kSlot;
     completion.buffer = buffer.id;
     completion.mailbox = kMailbox;
     completion.epoch = Epoch{epoch};

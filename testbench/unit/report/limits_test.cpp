@@ -102,6 +102,16 @@ StageBreakdown breakdown_of(Stage longest, Stage next) {
   return breakdown;
 }
 
+TEST(FindBottleneck, NamesTheStructureThatWasWaitedForLongestInTheStage) {
+  const std::vector<StageWait> waits{{Stage::context, "nic.a", Time::from_ns(3)},
+                                     {Stage::context, "nic.b", Time::from_ns(5)},
+                                     {Stage::count, "nic.c", Time::from_ns(9)}};
+  const Bottleneck verdict =
+      find_bottleneck({limit_of("x", "x", 100)}, breakdown_of(Stage::context, Stage::fabric), waits);
+  EXPECT_EQ(verdict.name, "latency: context (nic.b)");
+  EXPECT_EQ(verdict.next, "latency: fabric");
+}
+
 TEST(FindBottleneck, IsTheBusiestUnitAndNextOneOfAnotherKind) {
   const Bottleneck verdict =
       find_bottleneck({limit_of("a0.x", "a.x", 900), limit_of("a1.x", "a.x", 899), limit_of("b.y", "b.y", 700)},

@@ -1,0 +1,302 @@
+#include "explorer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/random.hpp"
+
+namespace rvma::check {
+
+namespace {
+
+constexpr unsigned kProbes = 3;
+
+const char* name_of(Reason reason) {
+  constexpr std::array names{"none", "ok", "no_mailbox", "closed", "bad_key", "stale", "no_buffer", "bounds", "busy"};
+  return names.at(static_cast<std::size_t>(reason));
+}
+
+const char* name_of(Fate fate) {
+  constexpr std::array names{"-", "placed", "refused", "discarded", "ignored"};
+  return names.at(static_cast<std::size_t>(fate));
+}
+
+const char* name_of(CallStatus status) {
+  constexpr std::array names{"-", "pending", "ok", "closed", "no_window", "no_buffer", "history"};
+  return names.at(static_cast<std::size_t>(status));
+}
+
+std::string text_of(const Action& action) {
+  switch (action.act) {
+    case Act::arrive:
+      return fmt::format("packet {} of message {} arrives", action.packet, action.message);
+    case Act::again:
+      return fmt::format("a duplicate of packet {} of message {} arrives", action.packet, action.message);
+    case Act::resend:
+      return fmt::format("packet {} of message {} is sent again, its acknowledgement was lost", action.packet,
+                         action.message);
+    case Act::land:
+      return fmt::format("packet {} of message {} is written and counted", action.packet, action.message);
+    case Act::hear:
+      return fmt::format("an acknowledgement reaches sender {}", action.message);
+    case Act::inc_epoch:
+      return "inc_epoch";
+    case Act::rewind:
+      return fmt::format("rewind({})", action.packet);
+    case Act::finish_rewind:
+      return "the rewind's writes are visible";
+    case Act::close:
+      return "close_window";
+    case Act::new_generation:
+      return fmt::format("sender {} gives up and starts a new generation", action.message);
+    case Act::silence:
+      return fmt::format("sender {} has been silent for too long", action.message);
+  }
+  return "?";
+}
+
+std::string text_of(const std::vector<Epoch3>& epochs) {
+  std::string text;
+  for (const Epoch3& epoch : epochs) {
+    text += fmt::format(" (epoch {}, buffer {}, {} bytes)", epoch.epoch, epoch.buffer, epoch.length);
+  }
+  return text.empty() ? " none" : text;
+}
+
+std::string text_of(const Observed& seen) {
+  std::string text = fmt::format("packet {}", name_of(seen.fate));
+  if (seen.reason != Reason::none) text += fmt::format(" {}", name_of(seen.reason));
+  if (seen.buffer != kNowhere) text += fmt::format(" in buffer {} at {}", seen.buffer, seen.offset);
+  text += "; completions" + text_of(seen.completions);
+  if (seen.call != CallStatus::none) text += fmt::format("; call {} {}", name_of(seen.call), seen.call_value);
+  for (const int buffer : seen.returned) text += fmt::format("; buffer {} returned", buffer);
+  return text;
+}
+
+std::string text_of(const Snapshot& seen) {
+  std::string text = seen.window_exists
+                         ? fmt::format("window, get_epoch {}, history{}", seen.completed, text_of(seen.history))
+                         : std::string{"no window"};
+  if (seen.is_rewind_drained) text += "; the rewind waits for its zeros only";
+  text += fmt::format("; words {} {} {}", seen.word[0], seen.word[1], seen.word[2]);
+  for (unsigned sender = 0; sender < kSenders; ++sender) {
+    text += fmt::format("; sender {}: acknowledged", sender);
+    for (unsigned i = 0; i < kMostNumbers; ++i) {
+      if (seen.disposed.at(sender).at(i)) text += fmt::format(" {}", i);
+    }
+    for (unsigned i = 0; i < kMostNumbers; ++i) {
+      const Reason reason = seen.outcomes.at(sender).at(i);
+      if (reason != Reason::none) text += fmt::format(", message {} {}", i, name_of(reason));
+    }
+  }
+  return text;
+}
+
+std::uint64_t mixed(const std::string& bytes, std::uint64_t seed) {
+  std::uint64_t digest = mix64(seed + bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); i += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t k = i; k < std::min(i + 8, bytes.size()); ++k) {
+      word = word << 8U | static_cast<std::uint8_t>(bytes[k]);
+    }
+    digest = mix64(digest ^ mix64(word + seed));
+  }
+  return digest;
+}
+
+/// Messages of one packet that fit any buffer and open any window of the check.
+std::vector<MessageSpec> with_probes(const Scenario& scenario) {
+  std::vector<MessageSpec> messages = scenario.messages;
+  for (unsigned i = 0; i < kProbes; ++i) messages.push_back({1, 0, scenario.key, true, 0});
+  return messages;
+}
+
+}  // namespace
+
+std::string describe(const Scenario& scenario) {
+  std::string text = fmt::format("{}: threshold {} {}, {}{}, buffers", scenario.name, scenario.threshold,
+                                 scenario.counts_ops ? "ops" : "bytes", scenario.is_managed ? "managed" : "steered",
+                                 scenario.is_one_time ? ", one-time" : "");
+  for (const std::uint64_t size : scenario.buffers) text += fmt::format(" {}", size);
+  text += ", messages";
+  for (const MessageSpec& message : scenario.messages) text += fmt::format(" {}@{}", message.length, message.offset);
+  return text;
+}
+
+Explorer::Explorer(const Scenario& scenario)
+    : scenario_(scenario), messages_(with_probes(scenario)), config_(ModelUnderTest::config_of(scenario)) {}
+
+Findings Explorer::explore(std::uint64_t most_states) {
+  most_states_ = most_states;
+  const State first{Reference{scenario_, messages_}, true};
+  is_new(first);
+  visit(first);
+  findings_.states = visited_.size();
+  return findings_;
+}
+
+bool Explorer::is_new(const State& state) {
+  std::string bytes;
+  state.reference.pack(bytes);
+  bytes.push_back(state.event_left ? '1' : '0');
+  return visited_.insert({mixed(bytes, 1), mixed(bytes, 2)}).second;
+}
+
+void Explorer::visit(const State& state) {
+  for (const Action& action : actions_of(state)) {
+    if (!findings_.failure.empty()) return;
+    if (most_states_ != 0 && visited_.size() >= most_states_) return;
+    Observed expected;
+    const State next = after(state, action, expected);
+    ++findings_.transitions;
+    if (!agrees(state, action, next, expected)) return;
+    if (!is_new(next)) continue;
+    path_.push_back({action, state.reference.senders().arrival(action.message, action.packet)});
+    visit(next);
+    path_.pop_back();
+  }
+}
+
+// ------------------------------------------------------------------------------------------------- what may happen
+// next
+
+std::vector<Action> Explorer::actions_of(const State& state) const {
+  const Reference& reference = state.reference;
+  std::vector<Action> actions;
+  for (std::uint8_t i = 0; i < scenario_.messages.size(); ++i) {
+    for (std::uint8_t k = 0; k < scenario_.messages[i].packets(); ++k) {
+      if (!reference.has_arrived(i, k)) {
+        actions.push_back({Act::arrive, i, k});
+        continue;
+      }
+      if (reference.is_on_the_way(i, k)) actions.push_back({Act::land, i, k});
+      actions.push_back({reference.is_disposed(i, k) ? Act::resend : Act::again, i, k});
+    }
+  }
+  for (std::uint8_t sender = 0; scenario_.hears && sender < kSenders; ++sender) {
+    if (reference.known_ended(sender) > reference.senders().oldest(sender)) actions.push_back({Act::hear, sender, 0});
+  }
+  if (reference.may_finish_rewind()) actions.push_back({Act::finish_rewind, 0, 0});
+  if (state.event_left) actions.insert(actions.end(), scenario_.events.begin(), scenario_.events.end());
+  return actions;
+}
+
+Explorer::State Explorer::after(const State& state, const Action& action, Observed& seen) const {
+  State next = state;
+  seen = next.reference.apply(action);
+  const auto is_event = [&](const Action& event) {
+    return event.act == action.act && event.message == action.message && event.packet == action.packet;
+  };
+  if (std::any_of(scenario_.events.begin(), scenario_.events.end(), is_event)) next.event_left = false;
+  return next;
+}
+
+// -------------------------------------------------------------------------------------------------------- comparison
+
+void Explorer::replay(ModelUnderTest& model) const {
+  for (const Step& step : path_) model.apply(step.action, step.arrival);
+}
+
+bool Explorer::agrees(const State& before, const Action& action, const State& next, const Observed& expected) {
+  for (const Ending ending : {Ending::drain, Ending::probe}) {
+    ModelUnderTest model(scenario_, messages_, config_);
+    replay(model);
+    ending_.clear();
+    const Observed seen = model.apply(action, before.reference.senders().arrival(action.message, action.packet));
+    if (!(seen == expected)) {
+      fail("the step itself", &action, "expected " + text_of(expected) + "\n  model    " + text_of(seen));
+      return false;
+    }
+    const Snapshot should = next.reference.snapshot();
+    const Snapshot is = model.snapshot();
+    if (!(should == is)) {
+      fail("what shows after it", &action, "expected " + text_of(should) + "\n  model    " + text_of(is));
+      return false;
+    }
+    if (!ends_well(next.reference, model, ending)) {
+      fail(ending == Ending::drain ? "the ending (all that is left arrives)" : "the ending (probes, then all the rest)",
+           &action, findings_.failure);
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Explorer::ends_well(Reference reference, ModelUnderTest& model, Ending ending) {
+  if (ending == Ending::probe && !send_probes(reference, model)) return false;
+  if (!drain(reference, model) || !finish_epochs(reference, model)) return false;
+  if (ending == Ending::probe && reference.is_open()) {
+    // In which order do all that are remembered come back?
+    if (!step(reference, model, {Act::rewind, 0, static_cast<std::uint8_t>(reference.remembered())})) return false;
+    if (reference.may_finish_rewind() && !step(reference, model, {Act::finish_rewind, 0, 0})) return false;
+    if (!finish_epochs(reference, model)) return false;
+  }
+  // Whatever happened, nothing is bound to a window that has closed.
+  if (reference.is_open() && !step(reference, model, {Act::close, 0, 0})) return false;
+  if (reference.bound() == 0 && !reference.is_closing() && model.unaccounted() == 0) return true;
+  findings_.failure = fmt::format("something is bound at the end: {} by the reference, {} in the model",
+                                  reference.bound(), model.unaccounted());
+  return false;
+}
+
+bool Explorer::step(Reference& reference, ModelUnderTest& model, const Action& action) {
+  const Arrival arrival = reference.senders().arrival(action.message, action.packet);
+  ending_.push_back(action);
+  const Observed expected = reference.apply(action);
+  const Observed seen = model.apply(action, arrival);
+  if (!(expected == seen)) {
+    findings_.failure = "expected " + text_of(expected) + "\n  model    " + text_of(seen);
+    return false;
+  }
+  return true;
+}
+
+bool Explorer::send_probes(Reference& reference, ModelUnderTest& model) {
+  for (std::size_t i = scenario_.messages.size(); i < messages_.size(); ++i) {
+    const auto probe = static_cast<std::uint8_t>(i);
+    if (!step(reference, model, {Act::arrive, probe, 0})) return false;
+    if (reference.is_on_the_way(probe, 0) && !step(reference, model, {Act::land, probe, 0})) return false;
+  }
+  return true;
+}
+
+bool Explorer::drain(Reference& reference, ModelUnderTest& model) {
+  for (const Act act : {Act::land, Act::arrive, Act::land}) {
+    for (std::uint8_t i = 0; i < scenario_.messages.size(); ++i) {
+      for (std::uint8_t k = 0; k < scenario_.messages[i].packets(); ++k) {
+        const bool applies = act == Act::land ? reference.is_on_the_way(i, k) : !reference.has_arrived(i, k);
+        if (applies && !step(reference, model, {act, i, k})) return false;
+      }
+    }
+    if (reference.may_finish_rewind() && !step(reference, model, {Act::finish_rewind, 0, 0})) return false;
+  }
+  // Messages of a generation that was given up have lost packets for good.
+  for (std::uint8_t sender = 0; sender < kSenders && reference.bound() > 0; ++sender) {
+    if (!step(reference, model, {Act::silence, sender, 0})) return false;
+  }
+  return true;
+}
+
+bool Explorer::finish_epochs(Reference& reference, ModelUnderTest& model) {
+  for (unsigned i = 0; i <= kMostBuffers; ++i) {
+    if (!step(reference, model, {Act::inc_epoch, 0, 0})) return false;
+  }
+  const Snapshot should = reference.snapshot();
+  const Snapshot is = model.snapshot();
+  if (should == is) return true;
+  findings_.failure = "expected " + text_of(should) + "\n  model    " + text_of(is);
+  return false;
+}
+
+void Explorer::fail(const std::string& what, const Action* last, const std::string& difference) {
+  std::string text = fmt::format("{}\n", describe(scenario_));
+  std::size_t number = 0;
+  for (const Step& step : path_) text += fmt::format("  {}. {}\n", ++number, text_of(step.action));
+  text += fmt::format("  {}. {}\n", ++number, text_of(*last));
+  for (const Action& step : ending_) text += fmt::format("  then {}\n", text_of(step));
+  findings_.failure = text + fmt::format("differs in {}:\n  {}", what, difference);
+}
+
+}  // namespace rvma::check
