@@ -155,6 +155,13 @@ void AddressConversion::decide(PendingDecision& next, Cycles cycle) {
       return_credit(*packet, at);
       return;
   }
+  // What speaks of regions and queue pairs speaks to another kind of NIC.
+  if (packet->data.rdma.operation != RdmaOperation::none) {
+    ++stats_.mismatches;
+    ignore(*packet, "mismatch", at);
+    drop(*packet, message, at);
+    return;
+  }
   switch (admission.state) {
     // 2. A refused message stays refused, whatever has been posted meanwhile.
     case MessageState::refused:

@@ -87,8 +87,9 @@ struct Bench {
     return test::post(*windows, slot, head, size, list, false);
   }
   /// The parser's part: lookup in time, packet ready at cycle `ready`; done now.
-  void hand(const PacketSpec& spec, std::int64_t ready) {
+  void hand(const PacketSpec& spec, std::int64_t ready, RdmaOperation operation = RdmaOperation::none) {
     PacketPtr packet = data_packet(pool, spec);
+    packet->data.rdma.operation = operation;
     table.lookup(packet->data.destination_pid, packet->data.mailbox, Cycles{ready - 2});
     unit->convert(std::move(packet), Cycles{ready});
   }
@@ -357,6 +358,22 @@ TEST(AddressConversion, ABadlyCutFirstPacketLeavesItsMessageUnseen) {
   EXPECT_EQ(bench.delivery.disposals[0].sequence, 0U);
   ASSERT_EQ(bench.writer.calls.size(), 1U);
   EXPECT_EQ(bench.unit->stats().mismatches.value(), 1U);
+}
+
+TEST(AddressConversion, PacketsOfAnotherKindOfNicChangeNothing) {
+  Bench bench;
+  const WindowId window = bench.window();
+  test::post(*bench.windows, window, 0x10'0000, 4096, 0x7000, true);
+  bench.script.at(cycle(0), [&] {
+    for (std::uint32_t i = 1; i <= 5; ++i) {
+      bench.hand({i - 1, i - 1, 1, 0, 64, 0, 0, 64}, 9 + i, static_cast<RdmaOperation>(i));
+    }
+  });
+  run_until(cycle(40));
+  EXPECT_TRUE(bench.writer.calls.empty());
+  EXPECT_TRUE(bench.observer.bound.empty());
+  EXPECT_EQ(bench.delivery.disposals.size(), 5U);
+  EXPECT_EQ(bench.unit->stats().mismatches.value(), 5U);
 }
 
 TEST(AddressConversion, EmptyPutTouchesNoMemory) {
