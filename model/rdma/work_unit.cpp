@@ -59,12 +59,12 @@ bool WorkUnit::submit(const PutRequest& request, Cycles at) {
   PutRequest prepared = request;
   prepare(prepared);
   if (queue_pairs_.find(number)) {
-    ready_.push(std::move(prepared));
+    ready_.push(prepared);
     hand_on();
     return true;
   }
   stats_.held.observe(++held_);
-  queue_pairs_.fetch(number, [this, prepared = std::move(prepared)] {
+  queue_pairs_.fetch(number, [this, prepared] {
     --held_;
     ready_.push(prepared);
     // After all that waited for the same context: hand_on() lets new requests in, which would pass them.
@@ -116,7 +116,7 @@ bool WorkUnit::answer(NodeId asker, const DataHeader& request, const Descriptor&
   put.doorbell = now();
   put.rdma = {RdmaOperation::read_answer, state_.route_of(request.rdma.queue_pair, put.descriptor).queue_pair,
               request.rdma.immediate};
-  ready_.push(std::move(put));
+  ready_.push(put);
   hand_on();
   return true;
 }
