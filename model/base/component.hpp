@@ -75,7 +75,7 @@ class Component : public sc_core::sc_module {
 };
 
 /// Makes the end of thousands of modules cheap. SystemC finds a module that goes by a search from the front of its
-/// registry and puts the last one in its place: once the first module has gone, modules that go backwards are each found
+/// registry and puts the last one in its place: once the first has gone, modules that go backwards are each found
 /// at the front. In the order of construction it takes minutes for thousands of nodes, backwards alone seconds.
 class ModuleAnchor : public sc_core::sc_module {
  public:

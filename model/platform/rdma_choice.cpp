@@ -21,9 +21,9 @@ bool is_ordered(const Config& config, std::uint32_t ranks) {
   const std::uint32_t nodes = nodes_of(config, ranks);
   if (nodes < 2) return true;
   const FaultsConfig& faults = fabric.faults;
-  const bool is_faultless =
-      !(faults.drop->ppb() > 0 || faults.duplicate->ppb() > 0 || faults.corrupt->ppb() > 0) &&
-      faults.jitter.get() == Time::zero() && faults.reverse == 0U && faults.events->events.empty();
+  const bool is_faultless = !(faults.drop->ppb() > 0 || faults.duplicate->ppb() > 0 || faults.corrupt->ppb() > 0) &&
+                            faults.jitter.get() == Time::zero() && faults.reverse == 0U &&
+                            faults.events->events.empty();
   const Topology topology = resolve(fabric.topology, nodes);
   const bool has_one_path =
       topology == Topology::p2p || topology == Topology::star || fabric.routing.get() == Routing::static_;
