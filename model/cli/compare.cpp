@@ -255,7 +255,7 @@ void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
 
 std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants) {
   AtomicFile file(directory + "/compare.json");
-  if (const auto error = file.open()) return error;
+  if (auto error = file.open()) return error;
   std::ostream& out = file.stream();
   out << "{\"schema\":\"rvma-compare/1\",\"runs\":[";
   for (std::size_t i = 0; i < variants.size(); ++i) {
