@@ -116,8 +116,7 @@ void Provider::b_transport(int /*core*/, tlm::tlm_generic_payload& transaction, 
   transaction.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 
-void Provider::add_item(Process& process, Item item) {
-  item.since = now();
+void Provider::add_item(Process& process, const Item& item) {
   process.items.push(item);
   stats_.queue.observe(process.items.size());
   if (!process.is_at_work) arm(process);
@@ -132,7 +131,7 @@ void Provider::arm(Process& process) {
   const bool is_call = item.kind == ItemKind::descriptor;
   const Time begin = is_call ? now() : std::max(now(), process.core.computing_until());
   if (begin > now()) stats_.held_up_ns += begin - now();
-  const Time cost = cost_of(process, item) + std::exchange(process.debt, Time::zero());
+  const Time cost = cost_of(item) + std::exchange(process.debt, Time::zero());
   stats_.busy_ns += cost;
   process.wakeup.at(begin + cost);
 }
@@ -149,7 +148,7 @@ void Provider::run(Process& process) {
   }
 }
 
-Time Provider::cost_of(const Process& process, const Item& item) const {
+Time Provider::cost_of(const Item& item) const {
   const RdmaSoftwareConfig& software = p_.rdma.software;
   switch (item.kind) {
     case ItemKind::entry:
@@ -164,7 +163,6 @@ Time Provider::cost_of(const Process& process, const Item& item) const {
   const auto opcode = static_cast<Opcode>(item.descriptor[0]);
   if (opcode != Opcode::post_buffer && opcode != Opcode::post_one_time_buffer) return software.handle;
   const std::optional<Descriptor> call = decode_descriptor(item.descriptor);
-  static_cast<void>(process);
   const std::uint64_t pages =
       call ? (call->local.value() % page_bytes_ + std::max<std::uint64_t>(call->length, 1) - 1) / page_bytes_ : 0;
   return software.handle.get() + software.registration.get() +
@@ -184,7 +182,7 @@ void Provider::perform(Process& process, const Item& item) {
       entry(process, item.entry);
       return;
     case ItemKind::last_byte:
-      complete(process, item.number);
+      complete(item.number);
       return;
     case ItemKind::retry:
       ask(process, item.number);
@@ -256,7 +254,7 @@ void Provider::entry(Process& process, const Cqe& cqe) {
     case CqeKind::written:
       // A write with immediate uses a receive up, whose buffer stays empty.
       post(process, receive_of(process, static_cast<std::uint32_t>(cqe.id / kWordBytes)));
-      complete(process, cqe.immediate);
+      complete(cqe.immediate);
       return;
     case CqeKind::none:
       return;
@@ -291,7 +289,7 @@ void Provider::request_ended(Process& process, const Cqe& cqe) {
       return;
     case Request::Kind::read:
       if (cqe.outcome == Outcome::ok) {
-        complete(process, process.puts[request.put].ticket);
+        complete(process.puts[request.put].ticket);
       } else {
         give_up(process, request.put, cqe.outcome);
       }

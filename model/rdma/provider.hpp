@@ -74,7 +74,6 @@ class Provider : public Component {
     std::uint32_t ranks = 0;
     std::uint32_t ranks_per_node = 1;
     RdmaCompletion completion = RdmaCompletion::ack_then_send;  ///< never automatic
-    bool with_bytes = true;
   };
   /// Everything that is referred to outlives the provider.
   Provider(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, MemoryIf& memory,
@@ -110,15 +109,14 @@ class Provider : public Component {
     DescriptorBytes descriptor{};
     Cqe entry;
     std::uint32_t number = 0;  ///< of the ticket, or of the put
-    Time since;
   };
 
   // Core time (provider.cpp)
   void b_transport(int core, tlm::tlm_generic_payload& transaction, sc_core::sc_time& delay);
-  void add_item(Process& process, Item item);
+  void add_item(Process& process, const Item& item);
   void arm(Process& process);
   void run(Process& process);
-  Time cost_of(const Process& process, const Item& item) const;
+  Time cost_of(const Item& item) const;
   void perform(Process& process, const Item& item);
   void watch_queue(Process& process);
   void take_entries(Process& process);
@@ -169,7 +167,7 @@ class Provider : public Component {
   void write_record(Process& process, Inbound& inbound);
   static PlacedPacket packet_of(const Inbound& inbound);
   void placed(const RdmaNic::Placed& placed);
-  void complete(Process& process, std::uint32_t ticket);
+  void complete(std::uint32_t ticket);
   void count(Inbound& inbound);
   void take_completions(const StageTimes& left);
   void reap();

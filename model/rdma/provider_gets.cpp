@@ -112,7 +112,7 @@ void Provider::read(Process& process, const ControlMessage& grant) {
   if (get.descriptor.length == 0) {
     Inbound& empty = *inbound_.at(get.ticket);
     observers_.tell([&](NicObserver& observer) { observer.packet_placed(p_.node, packet_of(empty), 0, now()); });
-    complete(process, get.ticket);
+    complete(get.ticket);
     return;
   }
   answers_[get.region] = get.ticket;

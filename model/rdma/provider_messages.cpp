@@ -124,7 +124,7 @@ void Provider::take(Process& process, const ControlMessage& message) {
       refused(process, message);
       return;
     case ControlKind::written:
-      complete(process, message.ticket);
+      complete(message.ticket);
       return;
   }
 }

@@ -61,7 +61,8 @@ struct Provider::Inbound {
 struct Provider::Late {
   MessageRef message;
   BufferId buffer;
-  std::uint64_t offset = 0;  ///< of the message in the buffer
+  std::uint64_t offset = 0;   ///< of the message in the buffer
+  std::uint64_t missing = 0;  ///< bytes still to come
 };
 
 struct Provider::Process {

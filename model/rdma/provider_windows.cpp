@@ -11,8 +11,6 @@
 namespace rvma {
 namespace {
 
-constexpr std::size_t kHistoryWords = 3;  ///< head, length, epoch
-
 std::size_t index_of(Stage stage) { return static_cast<std::size_t>(stage); }
 
 }  // namespace
@@ -134,7 +132,6 @@ void Provider::list_completed(const Descriptor& call, WindowId window) {
       for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::uint8_t>(word >> (8 * i)));
     }
   }
-  static_assert(kHistoryWords == 3, "head, length, epoch");
   if (!bytes.empty()) memory_.write(call.completion, bytes.data(), bytes.size());
   answer(call, status, list.size());
 }
@@ -206,7 +203,7 @@ void Provider::bind(Process& process, const ControlMessage& request) {
     end.request = request.request;
     end.outcome = Outcome::ok;
     say(process, request.rank, end);
-    complete(process, ticket);
+    complete(ticket);
     return;
   }
   grant(process, request, ticket, kept);
@@ -286,6 +283,8 @@ void Provider::placed(const RdmaNic::Placed& placed) {
     packet.message = late->second.message;
     packet.buffer = late->second.buffer;
     packet.buffer_offset = late->second.offset + placed.offset;
+    late->second.missing -= packet.payload_length;
+    if (late->second.missing == 0) late_.erase(late);
   } else {
     Inbound& inbound = *found->second;
     packet.message = inbound.message;
@@ -300,13 +299,14 @@ void Provider::placed(const RdmaNic::Placed& placed) {
 }
 
 /// The software has learned that what `ticket` granted is written, or believes so.
-void Provider::complete(Process& /*process*/, std::uint32_t ticket) {
+void Provider::complete(std::uint32_t ticket) {
   const auto found = inbound_.find(ticket);
   if (found == inbound_.end()) return;
   const std::unique_ptr<Inbound> inbound = std::move(found->second);
   inbound_.erase(found);
   if (inbound->placed_bytes < inbound->header.message_length) {
-    late_.emplace(ticket, Late{inbound->message, inbound->bound.place.buffer, inbound->bound.message_offset});
+    late_.emplace(ticket, Late{inbound->message, inbound->bound.place.buffer, inbound->bound.message_offset,
+                               inbound->header.message_length - inbound->placed_bytes});
   }
   count(*inbound);
 }

@@ -11,8 +11,8 @@ StateCache::StateCache(Component& owner, const Parameters& p)
       area_(p.area),
       changes_(p.changes),
       most_fetches_(p.config.misses),
-      most_entries_(p.config.on_chip),
-      policy_(make_replacement(p.config.policy, Random(owner.context().seed(), owner.path() + "." + p.name))) {
+      places_(p.config.on_chip,
+              make_replacement(p.config.policy, Random(owner.context().seed(), owner.path() + "." + p.name))) {
   owner.context().stats().add(owner.path() + "." + p.name, stats_);
 }
 
@@ -28,8 +28,7 @@ void StateCache::erase(std::uint32_t number) {
   if (const auto fetch = fetches_.find(number); fetch != fetches_.end()) fetch->second.is_wanted = false;
   const auto found = resident_.find(number);
   if (found == resident_.end()) return;
-  policy_->freed(found->second);
-  free_places_.push_back(found->second);
+  places_.free(found->second);
   resident_.erase(found);
 }
 
@@ -40,7 +39,7 @@ bool StateCache::find(std::uint32_t number) {
     return false;
   }
   ++stats_.hits;
-  policy_->used(found->second);
+  places_.use(found->second);
   return true;
 }
 
@@ -80,19 +79,12 @@ void StateCache::dma_read_done(std::uint64_t tag) {
 
 void StateCache::bring_in(std::uint32_t number) {
   if (resident_.contains(number)) return;
-  std::uint32_t place = 0;
-  if (!free_places_.empty()) {
-    place = free_places_.back();
-    free_places_.pop_back();
-  } else if (places_.size() < most_entries_) {
-    place = static_cast<std::uint32_t>(places_.size());
-    places_.push_back(0);
-  } else {
-    place = policy_->victim([](std::uint32_t) { return true; });
-    const std::uint32_t gone = places_[place];
+  const CachePlaces::Taken taken = places_.fill();
+  if (taken.place >= held_.size()) held_.resize(taken.place + 1);
+  if (taken.replaces) {
+    const std::uint32_t gone = held_[taken.place];
     ++stats_.evictions;
     resident_.erase(gone);
-    policy_->freed(place);
     // Before the simulation starts nothing costs anything.
     if (changes_ && dma_ != nullptr) {
       ++stats_.write_backs;
@@ -102,9 +94,8 @@ void StateCache::bring_in(std::uint32_t number) {
       dma_->write(std::move(write), *this, owner_.now());
     }
   }
-  places_[place] = number;
-  resident_[number] = place;
-  policy_->filled(place);
+  held_[taken.place] = number;
+  resident_[number] = taken.place;
   stats_.resident.observe(resident_.size());
 }
 

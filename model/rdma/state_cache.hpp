@@ -6,14 +6,13 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "base/component.hpp"
 #include "base/stats.hpp"
+#include "nic/cache_places.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
-#include "nic/replacement.hpp"
 #include "rdma/config.hpp"
 
 namespace rvma {
@@ -73,10 +72,8 @@ class StateCache : public DmaClient {
   std::uint64_t area_;
   bool changes_;
   std::uint32_t most_fetches_;
-  std::uint32_t most_entries_;
-  std::unique_ptr<ReplacementPolicy> policy_;
-  std::vector<std::uint32_t> places_;                                 ///< what each place holds
-  std::vector<std::uint32_t> free_places_;                            ///< of places_
+  CachePlaces places_;
+  std::vector<std::uint32_t> held_;                                   ///< numbers, by place
   boost::unordered_flat_map<std::uint32_t, std::uint32_t> resident_;  ///< place by number
   boost::unordered_flat_map<std::uint32_t, Fetch> fetches_;
   FifoRing<std::uint32_t> queue_;  ///< numbers whose fetch has not started

@@ -46,7 +46,7 @@ void WorkUnit::end_of_elaboration() {
   state_.on_read_answered([this] { answered(); });
 }
 
-bool WorkUnit::submit(const PutRequest& request, Cycles at) {
+bool WorkUnit::submit(const PutRequest& request, Cycles /*at*/) {
   if (held_ + ready_.size() >= kMostHeld) {
     starved_ = true;
     return false;
@@ -70,7 +70,6 @@ bool WorkUnit::submit(const PutRequest& request, Cycles at) {
     // After all that waited for the same context: hand_on() lets new requests in, which would pass them.
     resume_.at(now());
   });
-  static_cast<void>(at);
   return true;
 }
 
