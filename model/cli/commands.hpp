@@ -11,5 +11,8 @@ int run_command(const std::vector<std::string>& arguments);
 int compare_command(const std::vector<std::string>& arguments);
 int gen_command(const std::vector<std::string>& arguments);
 int config_command(const std::vector<std::string>& arguments);
+int sweep_command(const std::vector<std::string>& arguments);
+int report_command(const std::vector<std::string>& arguments);
+int regress_command(const std::vector<std::string>& arguments);
 
 }  // namespace rvma::cli

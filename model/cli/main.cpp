@@ -25,6 +25,9 @@ constexpr Command kCommands[] = {
     {"run", "simulate a trace and say what limited it", run_command},
     {"compare", "run a trace on RVMA and on the RDMA baseline, side by side", compare_command},
     {"gen", "write a trace of a known pattern", gen_command},
+    {"sweep", "expand a specification into design points and run them", sweep_command},
+    {"report", "write one HTML page from results", report_command},
+    {"regress", "run the regression suite and compare with stored expectations", regress_command},
     {"config", "list all configuration keys, or print the resolved configuration", config_command},
 };
 
@@ -56,7 +59,7 @@ int dispatch(const std::vector<std::string>& arguments) {
   }
   const std::string near = rvma::nearest_name(arguments[0], names);
   std::cerr << command_line_error("unknown command " + rvma::quoted(arguments[0]),
-                                  near.empty() ? "expected run, compare, gen or config" : "did you mean " + near + "?")
+                                  near.empty() ? "see rvma --help" : "did you mean " + near + "?")
                    .to_string()
             << "\n";
   return kBadInput;

@@ -24,6 +24,8 @@ function(rvma_install_package)
                 "${PROJECT_SOURCE_DIR}/scripts/cmake/RvmaSystemC.cmake" DESTINATION "${RVMA_INSTALL_CMAKEDIR}")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/traces" "${PROJECT_SOURCE_DIR}/model/platform/presets"
           DESTINATION "${RVMA_INSTALL_SHAREDIR}")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/scripts/rvma_explore" DESTINATION "${RVMA_INSTALL_SHAREDIR}/python"
+          PATTERN "__pycache__" EXCLUDE)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/rtl" DESTINATION "${RVMA_INSTALL_SHAREDIR}"
           FILES_MATCHING PATTERN "*.v" PATTERN "*.vh" PATTERN "shapes.txt"
           PATTERN "adapter" EXCLUDE PATTERN "verilated" EXCLUDE)
