@@ -22,6 +22,7 @@
 #include "report/atomic_file.hpp"
 #include "report/limits.hpp"
 #include "report/links_csv.hpp"
+#include "report/message_log.hpp"
 #include "report/progress.hpp"
 #include "report/recorder.hpp"
 #include "report/run_report.hpp"
@@ -145,8 +146,9 @@ struct ResultFiles {
   std::unique_ptr<AtomicFile> calls;
   std::unique_ptr<AtomicFile> links;
   std::unique_ptr<AtomicFile> stats;
+  std::unique_ptr<AtomicFile> messages;  ///< null: the trace has none
 
-  bool open(const std::string& directory, ErrorList& errors) {
+  bool open(const std::string& directory, bool has_messages, ErrorList& errors) {
     std::error_code failure;
     std::filesystem::create_directories(directory, failure);
     if (failure) {
@@ -166,10 +168,13 @@ struct ResultFiles {
     calls = make("calls.csv");
     links = make("links.csv");
     stats = make("stats.json");
+    if (has_messages) messages = make("messages.csv");
     return errors.empty();
   }
   bool commit(ErrorList& errors) {
-    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), stats.get()}) {
+    for (AtomicFile* file :
+         {completions.get(), puts.get(), calls.get(), links.get(), stats.get(), messages.get()}) {
+      if (file == nullptr) continue;
       if (const auto error = file->commit()) errors.add(*error);
     }
     return errors.empty();
@@ -345,6 +350,13 @@ class Run {
       nic_observers_.add(*scoreboard_);
       player_observers.push_back(scoreboard_.get());
     }
+    if (trace.has_messages()) {
+      MessageLog::Fail fail;
+      if (scoreboard_) fail = [this](Time at, const std::string& what) { scoreboard_->add_failure(at, what); };
+      message_log_ = std::make_unique<MessageLog>(trace, files.messages ? &files.messages->stream() : nullptr,
+                                                  with_bytes_ ? buffer_reader() : RunRecorder::ReadBuffer{}, fail);
+      player_observers.push_back(message_log_.get());
+    }
     if (writes_ || options.check) {
       settle_clock_ = std::make_unique<SettleClock>("results", context_);
       settle_clock_->on_settle([this](Time now) {
@@ -390,6 +402,7 @@ class Run {
     // A refused post of a program that made no later call: its answer lies in memory.
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
     recorder_.finish(now, system_->losses());
+    if (message_log_) message_log_->finish();
     judge(end, report);
     for (std::string& problem : waves_.close()) report.problems.push_back(std::move(problem));
     if (scoreboard_) {
@@ -521,6 +534,7 @@ class Run {
   Watch watch_;
   Progress progress_;
   std::unique_ptr<Scoreboard> scoreboard_;
+  std::unique_ptr<MessageLog> message_log_;  ///< null: the trace has no messages
   std::unique_ptr<SettleClock> settle_clock_;
   ObserverList nic_observers_;
   std::unique_ptr<System> system_;
@@ -590,7 +604,7 @@ int run_command(const std::vector<std::string>& arguments) {
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
   if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
-  if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);
+  if (!options.out_dir.empty() && !files.open(options.out_dir, trace->has_messages(), errors)) return report_errors(errors);
 
   // 3. Run, and tell. The kernel's modules must not outlive the run.
   Run run(options, config, *trace, files);

@@ -84,7 +84,8 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
                                       count_events(node_events, NodeId{n}, FaultKind::node_crash) > 0,
                                       count_events(node_events, NodeId{n}, FaultKind::node_restart),
                                       protocol,
-                                      ranks};
+                                      ranks,
+                                      &directory_};
     nodes_.push_back(
         std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, parameters, pools_, observers));
     attachments.push_back({&nodes_.back()->network_input(), config.nic.receive.buffer});
