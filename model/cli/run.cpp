@@ -172,8 +172,7 @@ struct ResultFiles {
     return errors.empty();
   }
   bool commit(ErrorList& errors) {
-    for (AtomicFile* file :
-         {completions.get(), puts.get(), calls.get(), links.get(), stats.get(), messages.get()}) {
+    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), stats.get(), messages.get()}) {
       if (file == nullptr) continue;
       if (const auto error = file->commit()) errors.add(*error);
     }
@@ -604,7 +603,8 @@ int run_command(const std::vector<std::string>& arguments) {
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
   if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
-  if (!options.out_dir.empty() && !files.open(options.out_dir, trace->has_messages(), errors)) return report_errors(errors);
+  if (!options.out_dir.empty() && !files.open(options.out_dir, trace->has_messages(), errors))
+    return report_errors(errors);
 
   // 3. Run, and tell. The kernel's modules must not outlive the run.
   Run run(options, config, *trace, files);

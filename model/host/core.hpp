@@ -77,8 +77,8 @@ class Core : public Component {
   Time wait_nonzero(PhysicalAddress word, WaitHow how, const std::function<void()>& arm);
   /// Returns once the 8-byte word at `address` is no longer `old` (flow control of the command ring), by mwait.
   void wait_change(PhysicalAddress address, std::uint64_t old);
-  /// Returns once one of the 8-byte words is not 0, or `wake` is notified (null: nothing else wakes it); by mwait, or by
-  /// polling all of them, as wait_nonzero() does. A wake-up by `wake` costs nothing.
+  /// Returns once one of the 8-byte words is not 0, or `wake` is notified (null: nothing else wakes it); by mwait, or
+  /// by polling all of them, as wait_nonzero() does. A wake-up by `wake` costs nothing.
   void wait_any(const std::vector<PhysicalAddress>& words, WaitHow how, sc_core::sc_event* wake);
   /// Sleeps until `wake` is notified (barriers and other things outside the machine); costs nothing.
   void block_on(sc_core::sc_event& wake);

@@ -40,7 +40,7 @@ class Node : public sc_core::sc_module {
     bool may_crash = false;
     std::uint32_t restarts = 0;  ///< planned
     Protocol protocol = Protocol::rvma;
-    std::uint32_t ranks = 0;                  ///< of all nodes
+    std::uint32_t ranks = 0;                 ///< of all nodes
     ProviderDirectory* directory = nullptr;  ///< rdma only
   };
   Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& parameters,

@@ -52,8 +52,10 @@ struct RdmaConfig {
                              "per_put: every put asks its receiver for an address; advertised: the receiver tells the "
                              "rank that uses a window of each buffer when it is posted, and puts write at once"};
   Key<std::uint32_t> registration_cache{
-      0, {0, 1U << 20U}, "regions of a process that stay registered when their buffers complete, for the same memory to "
-                         "be posted again without registration; 0: none"};
+      0,
+      {0, 1U << 20U},
+      "regions of a process that stay registered when their buffers complete, for the same memory to "
+      "be posted again without registration; 0: none"};
   Key<bool> ooo_tracking{
       false, "the NIC tracks packets out of order: it signals a message when it and all before it are whole"};
   RdmaStateConfig queue_pairs{512, "queue pair contexts on the NIC"};  // JingZhao: 512
@@ -66,7 +68,8 @@ struct RdmaConfig {
       65536, {1, 65536}, "reads of a node that are under way at a time; software holds further ones back"};
   RdmaSoftwareConfig software;
   BOOST_DESCRIBE_CLASS(RdmaConfig, (),
-                       (completion, exchange, registration_cache, ooo_tracking, queue_pairs, regions, receives, completion_queue, reads, open_reads, software),
+                       (completion, exchange, registration_cache, ooo_tracking, queue_pairs, regions, receives,
+                        completion_queue, reads, open_reads, software),
                        (), ())
 };
 

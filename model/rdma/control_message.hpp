@@ -41,13 +41,13 @@ struct ControlMessage {
   std::uint32_t request = 0;           ///< the asker's number of its request, in requests and their answers
   std::uint32_t ticket = 0;            ///< the granter's number of its grant
   std::uint32_t key = 0;               ///< requests: of the mailbox; grants, advertisements: of the region
-  std::uint32_t message = 0;           ///< requests: number of the message that the put is; advertisements: the mailbox's key
-  std::uint64_t mailbox = 0;           ///< grants: the address
-  std::uint64_t offset = 0;            ///< bytes
-  std::uint64_t length = 0;            ///< bytes
-  std::uint64_t least = 0;             ///< advertisements: bytes that a message must have to fill the buffer
-  std::uint32_t era = 0;               ///< of advertisements of a mailbox: ends when they are revoked
-  std::uint32_t sequence = 0;          ///< of an advertisement in its era, from 0
+  std::uint32_t message = 0;   ///< requests: number of the message that the put is; advertisements: the mailbox's key
+  std::uint64_t mailbox = 0;   ///< grants: the address
+  std::uint64_t offset = 0;    ///< bytes
+  std::uint64_t length = 0;    ///< bytes
+  std::uint64_t least = 0;     ///< advertisements: bytes that a message must have to fill the buffer
+  std::uint32_t era = 0;       ///< of advertisements of a mailbox: ends when they are revoked
+  std::uint32_t sequence = 0;  ///< of an advertisement in its era, from 0
 };
 
 ControlBytes encode(const ControlMessage& message);

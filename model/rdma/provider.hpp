@@ -65,7 +65,8 @@ struct ProviderStats {
   Peak queue{"items", "descriptors, entries and retries waiting for a core at a time"};
   BOOST_DESCRIBE_CLASS(ProviderStats, (),
                        (connections, requests, grants, refusals, advertisements, advertised_writes, revocations,
-                        notices, control_messages, control_bytes, completion_entries, regions, regions_reused, writes, reads, busy_ns, held_up_ns, exchange_ns, queue),
+                        notices, control_messages, control_bytes, completion_entries, regions, regions_reused, writes,
+                        reads, busy_ns, held_up_ns, exchange_ns, queue),
                        (), ())
 };
 

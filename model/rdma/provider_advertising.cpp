@@ -3,13 +3,13 @@
 //
 // A buffer is advertised if the first message that it can get also fills it (a threshold of one operation, or of bytes
 // that the message has), because then the sender knows without asking what the next message's buffer is. Sender and
-// receiver need not meet as long as that holds. Where something else is to happen to the window (inc_epoch, close_window,
-// a message of another rank, one that does not fill its buffer), the receiver first revokes what it has advertised, and
-// hears how many of the buffers were used; what is to happen waits until all of those have come.
+// receiver need not meet as long as that holds. Where something else is to happen to the window (inc_epoch,
+// close_window, a message of another rank, one that does not fill its buffer), the receiver first revokes what it has
+// advertised, and hears how many of the buffers were used; what is to happen waits until all of those have come.
 //
-// In truth it is the sender that binds such a message, when it takes the buffer; here the receiver's window store is told
-// of it at that time, by a call from node to node. Nothing can see that: whatever would have to look at the window's
-// state waits for the revocation.
+// In truth it is the sender that binds such a message, when it takes the buffer; here the receiver's window store is
+// told of it at that time, by a call from node to node. Nothing can see that: whatever would have to look at the
+// window's state waits for the revocation.
 #include <algorithm>
 #include <utility>
 

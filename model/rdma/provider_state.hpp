@@ -79,8 +79,8 @@ struct Provider::Advertising {
   std::uint32_t rank = 0;  ///< that sends to it
   bool is_shared = false;  ///< it is not what was thought: never advertised again
   std::deque<BufferId> unbound;
-  std::size_t told = 0;                ///< of `unbound`: the sender knows of so many
-  std::deque<std::uint32_t> tickets;   ///< advertised, and not heard of since
+  std::size_t told = 0;               ///< of `unbound`: the sender knows of so many
+  std::deque<std::uint32_t> tickets;  ///< advertised, and not heard of since
   std::uint32_t era = 0;
   std::uint32_t sent = 0;   ///< advertisements in this era
   std::uint64_t heard = 0;  ///< messages into buffers of this era

@@ -56,8 +56,8 @@ void MessageLog::message_ended(const MessageEnd& end) {
   if (out_ == nullptr) return;
   const std::string crc =
       is_received && read_ ? fmt::format("{:08x}", libdeflate_crc32(0, bytes_.data(), bytes_.size())) : std::string{};
-  const std::string status = end.status != Status::ok ? ValueText<Status>::print(end.status)
-                                                       : ValueText<Outcome>::print(end.outcome);
+  const std::string status =
+      end.status != Status::ok ? ValueText<Status>::print(end.status) : ValueText<Outcome>::print(end.outcome);
   rows_.add(*out_, end.rank, row(open, end.rendezvous ? "rendezvous" : "eager", status, end.at, crc));
 }
 

@@ -13,10 +13,11 @@ BOOST_DESCRIBE_ENUM(PayloadMode, bytes, none)
 
 /// The message layer: what an MPI library does above the NIC, the same for both protocols.
 struct MessagesConfig {
-  Key<Bytes> eager_limit{Bytes{16000},
-                         {Bytes{0}, Bytes{1ULL << 30U}},
-                         "messages of up to so many bytes go to a buffer that the receiver's layer has posted beforehand, "
-                         "and are copied from there; longer ones ask first (rendezvous)"};
+  Key<Bytes> eager_limit{
+      Bytes{16000},
+      {Bytes{0}, Bytes{1ULL << 30U}},
+      "messages of up to so many bytes go to a buffer that the receiver's layer has posted beforehand, "
+      "and are copied from there; longer ones ask first (rendezvous)"};
   Key<Rate> memcpy_rate{Rate::gbps(80),
                         "rate at which a core copies an eager message, once at each end; 0Gbps: copies take no time"};
   Key<Time> matching{Time::zero(),

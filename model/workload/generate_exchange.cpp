@@ -183,9 +183,8 @@ struct Halo {
         there[axis] = (place[axis] + shape[axis] + static_cast<std::uint64_t>(neighbour.step[axis])) % shape[axis];
       }
       if (!exists) continue;
-      messages.push_back(
-          {there[0] + shape[0] * (there[1] + shape[1] * there[2]), neighbour.cells * cell_bytes, neighbour.offset,
-           neighbour.tag});
+      messages.push_back({there[0] + shape[0] * (there[1] + shape[1] * there[2]), neighbour.cells * cell_bytes,
+                          neighbour.offset, neighbour.tag});
     }
   }
 };

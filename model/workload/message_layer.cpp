@@ -36,20 +36,20 @@ struct MessageLayer::Timeline {
 struct MessageLayer::Envelope {
   enum class Kind : std::uint8_t { eager, request, clear, credit } kind = Kind::credit;
   std::uint32_t tag = 0;
-  std::uint64_t size = 0;     ///< bytes of the message
-  std::uint32_t credits = 0;  ///< slots of the addressee's that are free again
-  std::shared_ptr<Request> sender;      ///< request, clear
-  std::shared_ptr<Timeline> timeline;   ///< null: credit
-  Mailbox mailbox;                      ///< clear: for the payload
-  Status status = Status::ok;           ///< clear
-  VirtualAddress memory;                ///< eager, once it has come: its payload
+  std::uint64_t size = 0;              ///< bytes of the message
+  std::uint32_t credits = 0;           ///< slots of the addressee's that are free again
+  std::shared_ptr<Request> sender;     ///< request, clear
+  std::shared_ptr<Timeline> timeline;  ///< null: credit
+  Mailbox mailbox;                     ///< clear: for the payload
+  Status status = Status::ok;          ///< clear
+  VirtualAddress memory;               ///< eager, once it has come: its payload
 };
 
 struct MessageLayer::Request {
   MessageIssue issue;
   NameRef name;
   VirtualAddress memory;
-  CompletionPointer word;         ///< recv by rendezvous: of the posted buffer
+  CompletionPointer word;  ///< recv by rendezvous: of the posted buffer
   std::uint64_t posted_bytes = 0;
   std::shared_ptr<Timeline> timeline;
   bool has_ended = false;
@@ -78,9 +78,9 @@ struct MessageLayer::Peer {
   // What comes from there
   std::uint64_t slot_bytes = 0;
   std::vector<Slot> slots;
-  std::deque<Envelope> envelopes;  ///< of what is on its way, by number
-  std::uint64_t taken = 0;         ///< messages so far
-  std::uint32_t owed = 0;          ///< slots that are free again, and not returned
+  std::deque<Envelope> envelopes;               ///< of what is on its way, by number
+  std::uint64_t taken = 0;                      ///< messages so far
+  std::uint32_t owed = 0;                       ///< slots that are free again, and not returned
   std::deque<std::shared_ptr<Request>> posted;  ///< receives without a message
   std::deque<Envelope> unexpected;              ///< messages without a receive
 };
@@ -293,8 +293,7 @@ void MessageLayer::issue(Peer& to, Outgoing& outgoing) {
     outgoing.seed = puts_++;
     if (envelope.timeline == nullptr || counts(*envelope.timeline)) ++board_.stats_.control;
   }
-  if (is_eager || envelope.kind == Envelope::Kind::request)
-    pass(*envelope.timeline, &MessageStats::credit_wait_ns);
+  if (is_eager || envelope.kind == Envelope::Kind::request) pass(*envelope.timeline, &MessageStats::credit_wait_ns);
   envelope.credits = std::exchange(to.owed, 0);
   const auto lane = static_cast<std::uint32_t>(to.sent++ % (config_.slots + kCreditSlots));
   board_.layers_[to.rank.index()]->peer(rank_).envelopes.push_back(envelope);

@@ -8,8 +8,9 @@
 /// the receiver posts the program's buffer to a mailbox of its own and tells the sender, who puts the payload there.
 ///
 /// Nothing makes progress but calls: send, recv, wait, barrier, and the end of the program, which goes on until all
-/// ranks have ended theirs. Message n from one rank to another goes to slot n modulo the number of slots, each a mailbox
-/// of its own with one buffer: so its number, and the order of messages, are known whatever order the network has.
+/// ranks have ended theirs. Message n from one rank to another goes to slot n modulo the number of slots, each a
+/// mailbox of its own with one buffer: so its number, and the order of messages, are known whatever order the network
+/// has.
 ///
 /// The bytes of an envelope travel behind the payload as part of the put's message; what it says is kept beside the
 /// machine (MessageBoard), because runs without payload move no bytes.
@@ -79,8 +80,8 @@ class MessageBoard {
   std::vector<bool> inside_mark_;
   bool has_marks_ = false;
   std::uint32_t period_ = 0;  ///< marks begin another: what was counted before is forgotten
-  Time first_;  ///< measured message issued
-  Time last_;   ///< received
+  Time first_;                ///< measured message issued
+  Time last_;                 ///< received
   bool has_first_ = false;
   std::uint32_t ended_ = 0;  ///< ranks whose programs have ended
   sc_core::sc_event all_ended_{"messages_all_ended"};
@@ -137,8 +138,8 @@ class MessageLayer {
   Peer& peer(RankId rank);
   std::shared_ptr<Request> new_request(const Operation& operation);
   bool counts(const Timeline& timeline) const;
-  void pass(Timeline& timeline, TimeSum MessageStats::* stage);
-  void copy(std::uint64_t bytes, Timeline& timeline, TimeSum MessageStats::* stage);
+  void pass(Timeline& timeline, TimeSum MessageStats::*stage);
+  void copy(std::uint64_t bytes, Timeline& timeline, TimeSum MessageStats::*stage);
   void move(VirtualAddress from, VirtualAddress to, std::uint64_t bytes);
   VirtualAddress allocate(std::uint64_t bytes);
   void fill(VirtualAddress head, std::uint64_t bytes, std::uint64_t seed);
@@ -177,9 +178,9 @@ class MessageLayer {
   NameMap<std::shared_ptr<Request>> named_;
   std::uint64_t open_ = 0;  ///< requests that have not ended
   std::uint64_t issued_ = 0;
-  std::uint64_t puts_ = 0;       ///< of the layer's own, which have seeds by their number
-  std::uint64_t mailboxes_ = 0;  ///< for rendezvous, used so far
-  std::deque<Flight> flights_;   ///< puts that have not ended
+  std::uint64_t puts_ = 0;                            ///< of the layer's own, which have seeds by their number
+  std::uint64_t mailboxes_ = 0;                       ///< for rendezvous, used so far
+  std::deque<Flight> flights_;                        ///< puts that have not ended
   std::vector<std::shared_ptr<Request>> clearances_;  ///< receives whose payload is on its way
   std::vector<PhysicalAddress> words_;                ///< scratch
   std::vector<std::uint8_t> bytes_;                   ///< scratch

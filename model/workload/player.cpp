@@ -26,9 +26,9 @@ struct OpenPut {
 struct LiveBuffer {
   VirtualAddress head;
   CompletionPointer completion;
-  bool named = false;      ///< something that follows in the program names it
-  bool is_lent = false;    ///< its memory has a label, and outlives it
-  bool is_over = false;    ///< another buffer has that memory now
+  bool named = false;    ///< something that follows in the program names it
+  bool is_lent = false;  ///< its memory has a label, and outlives it
+  bool is_over = false;  ///< another buffer has that memory now
 };
 
 /// Live buffers in order of posting: those of one mailbox, all of one-time windows, or all that were not posted.
@@ -268,7 +268,8 @@ class RankPlayer {
     // 1. Memory: zeros, or the payload formula.
     LiveBuffer buffer;
     buffer.is_lent = operation.n != 0;
-    buffer.head = buffer.is_lent ? labelled_memory(operation) : driver_.space().allocate(operation.size, operation.align);
+    buffer.head =
+        buffer.is_lent ? labelled_memory(operation) : driver_.space().allocate(operation.size, operation.align);
     if (operation.has_seed && with_bytes_) fill(buffer.head, operation.size, operation.seed);
     buffer.completion = driver_.allocate_completion();
     buffer.named = operation.has_name && !operation.name_never_used;
@@ -443,8 +444,8 @@ class RankPlayer {
     if (const Status status = layer_->open(); status != Status::ok) {
       brake_.fail(driver_.core(),
                   Error{Position{"rvma", 0, 0},
-                        "rank " + std::to_string(rank_.value()) + " has no room for the windows of its messages: " +
-                            ValueText<Status>::print(status),
+                        "rank " + std::to_string(rank_.value()) +
+                            " has no room for the windows of its messages: " + ValueText<Status>::print(status),
                         "expected fewer windows, fewer workload.messages.slots or more nic.windows"});
     }
     meet();
@@ -570,7 +571,7 @@ class RankPlayer {
   const std::vector<PlayerObserver*>& observers_;
   Barrier& barrier_;
   Brake& brake_;
-  MessageBoard* board_;                 ///< null: nobody sends messages
+  MessageBoard* board_;  ///< null: nobody sends messages
   std::unique_ptr<MessageLayer> layer_;
 
   NameMap<Window> windows_;
@@ -602,7 +603,7 @@ struct Player::Impl {
   std::vector<PlayerObserver*> observers;
   Barrier barrier;
   Brake brake;
-  std::unique_ptr<MessageBoard> board;  ///< null: nobody sends messages
+  std::unique_ptr<MessageBoard> board;             ///< null: nobody sends messages
   std::vector<std::unique_ptr<RankPlayer>> ranks;  ///< the present program of each
   std::vector<std::unique_ptr<RankPlayer>> dead;
 

@@ -77,10 +77,10 @@ struct MessageEnd {
   Pid pid;
   std::uint64_t number = 0;  ///< as issued
   bool rendezvous = false;
-  Status status = Status::ok;  ///< bad_argument: the message is longer than the receiver's buffer
+  Status status = Status::ok;     ///< bad_argument: the message is longer than the receiver's buffer
   Outcome outcome = Outcome::ok;  ///< of the puts that carried it
-  std::uint64_t size = 0;      ///< bytes of the message
-  VirtualAddress memory;       ///< recv: where it lies; valid during the call
+  std::uint64_t size = 0;         ///< bytes of the message
+  VirtualAddress memory;          ///< recv: where it lies; valid during the call
   Time at;
 };
 

@@ -18,8 +18,8 @@ struct Trace::Impl {
   std::uint64_t operations = 0;
   std::uint64_t puts = 0;
   std::vector<std::vector<MessagePeer>> peers;  ///< by rank; empty: nobody sends messages
-  trace_detail::Statement scratch;   ///< of all cursors
-  trace_detail::Program no_program;  ///< of a rank without a block
+  trace_detail::Statement scratch;              ///< of all cursors
+  trace_detail::Program no_program;             ///< of a rank without a block
 
   const trace_detail::Program& program(RankId rank) const {
     RVMA_ASSERT(rank.value() < checked.ranks, "no such rank");

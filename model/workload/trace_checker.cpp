@@ -416,7 +416,7 @@ class Checker {
   bool header_seen_ = false;
   bool ranks_seen_ = false;
   bool in_restart_ = false;  ///< the block is one for a restart
-  bool stopped_ = false;  ///< nothing further can be understood
+  bool stopped_ = false;     ///< nothing further can be understood
   Program* program_ = nullptr;
   std::uint64_t block_begin_ = 0;
   std::vector<OpenLoop> open_;
