@@ -13,6 +13,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/heap.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/no_effect.hpp"
@@ -317,6 +318,11 @@ class Clockwork {
   End limit_end_;
 };
 
+/// From here on a run is one of many nodes: what they cost the machine is seen to.
+constexpr std::size_t kManyNodes = 64;
+/// Bytes that a node with many neighbours takes, roughly.
+constexpr std::size_t kHeapOfANode = 200'000;
+
 class Run {
  public:
   Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files)
@@ -592,8 +598,11 @@ int run_command(const std::vector<std::string>& arguments) {
   ResultFiles files;
   if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);
 
-  // 3. Run, and tell. The kernel's modules must not outlive the run.
-  Run run(options, config, *trace, files);
+  // 3. Run, and tell.
+  const std::size_t nodes = trace->ranks() / config.workload.ranks_per_node;
+  if (nodes >= kManyNodes) reserve_heap(nodes * kHeapOfANode);
+  auto whole = std::make_unique<Run>(options, config, *trace, files);
+  Run& run = *whole;
   RunReport report;
   run.execute(report);
   if (!options.out_dir.empty()) {
@@ -606,7 +615,10 @@ int run_command(const std::vector<std::string>& arguments) {
   if (report.scoreboard != nullptr) {
     for (const std::string& failure : report.scoreboard->failures()) std::cerr << "check: " << failure << "\n";
   }
-  return report.problems.empty() ? kFine : kFailed;
+  const int status = report.problems.empty() ? kFine : kFailed;
+  // Taking the modules of thousands of nodes apart takes seconds, and the process ends here.
+  if (nodes >= kManyNodes && options.table.wave.empty()) static_cast<void>(whole.release());
+  return status;
 }
 
 }  // namespace rvma::cli
