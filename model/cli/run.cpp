@@ -1,4 +1,5 @@
 // rvma run: one trace, simulated, checked and reported.
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -318,6 +319,17 @@ class Clockwork {
   End limit_end_;
 };
 
+/// What is built before time begins is built whole: what can never fit is an error before anything is.
+void check_memory(const RunOptions& options, const Config& config, std::uint32_t ranks, ErrorList& errors) {
+  const std::uint64_t limit = options.memory_limit ? options.memory_limit->count() : default_memory_limit();
+  const Footprint all = footprint(config, ranks);
+  if (all.least.count() <= limit) return;
+  errors.add(command_line_error(
+      fmt::format("--memory-limit: {} nodes, {} switches and {} cables take at least {}, and the limit is {}",
+                  all.nodes, all.switches, all.cables, to_string(all.least), to_string(Bytes{limit})),
+      "a smaller fabric, or more ranks a node"));
+}
+
 /// From here on a run is one of many nodes: what they cost the machine is seen to.
 constexpr std::size_t kManyNodes = 64;
 /// Bytes that a node with many neighbours takes, roughly.
@@ -593,6 +605,7 @@ int run_command(const std::vector<std::string>& arguments) {
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
+  check_memory(options, config, trace->ranks(), errors);
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
   if (!errors.empty()) return report_errors(errors);
   ResultFiles files;

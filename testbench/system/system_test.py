@@ -1040,6 +1040,16 @@ rank 2
         self.assertTrue(result.stats()["run"]["partial"])
         self.assertLess(result.stats()["sim"]["peak_rss_bytes"], 1_000_000_000)
 
+    def test_a_fabric_that_memory_does_not_hold_is_an_error_before_it_is_built(self):
+        result = self.run_text(
+            self.HUGE,
+            *("--memory-limit", "1GB"),
+            *("--set", "fabric.topology=torus", "--set", "fabric.torus.dims=1000x1000"),
+            status=2,
+        )
+        self.assertIn("--memory-limit: 2 nodes, 1000000 switches and 2000002 cables take at least", result.stderr)
+        self.assertIn("the limit is 1GB", result.stderr)
+
     def test_an_operation_that_takes_long_can_be_interrupted(self):
         result = self.run_text(self.HUGE, "--wall-limit", "500ms", "--memory-limit", "8GiB", status=1)
         self.assertIn("--wall-limit reached", result.stderr)

@@ -143,8 +143,12 @@ TEST(StatsRegistry, TheTextsOfADeclarationAreThere) {
   registry.add("node0.parser", group);
   std::string texts;
   for (const StatsRegistry::Entry& entry : registry.entries()) {
-    if (entry.name == "datapath") EXPECT_EQ(entry.unit(), "bits");
-    if (entry.name == "packets") EXPECT_EQ(entry.description(), "packets taken");
+    if (entry.name == "datapath") {
+      EXPECT_EQ(entry.unit(), "bits");
+    }
+    if (entry.name == "packets") {
+      EXPECT_EQ(entry.description(), "packets taken");
+    }
     EXPECT_FALSE(entry.description().empty()) << entry.name;
     EXPECT_EQ(entry.as<Counter>() != nullptr, entry.kind() == StatKind::counter);
   }
