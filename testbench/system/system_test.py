@@ -888,6 +888,19 @@ rank 0
                     self.assertNotIn("w", completed)
                     self.assertEqual(result.stats()["units"]["node1.nic.delivery"]["cut_off"], 1)
 
+    def test_a_first_contact_may_be_decided_about_in_two_lives(self):
+        """A sender that has not heard of its peer names no incarnation of it; a restarted one is deaf for a while."""
+        events = self.events(("600us", "node_crash", "0"), ("1ms", "node_restart", "0"),
+                             ("2400us", "node_crash", "1"), ("2700us", "node_restart", "1"))
+        refused = "rvma-trace 1\nranks 2\nrank 0 restart\n  put rank=1 mailbox=1 size=78\n"
+        result = self.run_text(refused, *events)
+        self.assertEqual(result.stats()["totals"]["refusals"]["no_mailbox"], 2)
+        self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["no_mailbox"])
+        window = "  init_window w mailbox=1 threshold=1op\n  post_buffer w size=4KiB as=b\n  wait b\n"
+        result = self.run_text(refused + "rank 1\n" + window + "rank 1 restart\n" + window, *events)
+        self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["ok"])
+        self.assertEqual([row["length"] for row in result.rows("completions.csv")], ["78", "78"])
+
     def test_a_sender_that_stays_away_is_cut_off_by_its_silence(self):
         trace = self.SENDER.replace("wait c0", "compute 150ms")
         result = self.run_text(trace, *self.events(("4us", "node_crash", "0")))
