@@ -53,6 +53,8 @@ def parse_arguments(arguments):
     parser.add_argument("--engine", choices=("snakemake", "local"), help="snakemake (default), or processes of this one")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="runs at a time (default: one a processor)")
     parser.add_argument("--profile", default="", metavar="NAME", help="of Snakemake: slurm is shipped; or a directory")
+    parser.add_argument("--batch", type=_positive, metavar="N", help="points of a job of Snakemake, one after another "
+                        "(default: at most 20, fewer if that leaves some jobs without)")
     parser.add_argument("--dry-run", action="store_true", help="check everything and list the points; run nothing")
     parser.add_argument("--yes", action="store_true", help=f"go on with more than {MOST_POINTS} points")
     parser.add_argument("--quiet", action="store_true", help="print no summary and no progress")
@@ -62,8 +64,8 @@ def parse_arguments(arguments):
     if (options.spec is None) == (options.gather is None):
         raise command_line_mistake("no specification given" if options.spec is None else "a specification and --gather",
                                    "expected rvma sweep SPEC.json, or rvma sweep --gather DIR")
-    if options.engine == "local" and (options.profile or more):
-        raise command_line_mistake("--engine local has no profiles and no options of Snakemake")
+    if options.engine == "local" and (options.profile or options.batch or more):
+        raise command_line_mistake("--engine local has no profiles, batches and options of Snakemake")
     options.more = more
     return options
 
@@ -118,7 +120,7 @@ def write_manifest(directory, spec, plan):
 
 
 def write_jobs(directory, spec, todo):
-    """What each point that is left needs to run, whatever becomes of the specification; and the list of them."""
+    """What each point that is left needs to run, whatever becomes of the specification."""
     (directory / "points").mkdir(exist_ok=True)
     shutil.rmtree(directory / "jobs", ignore_errors=True)
     (directory / "jobs").mkdir()
@@ -136,7 +138,6 @@ def write_jobs(directory, spec, todo):
             "arguments": run_arguments(spec, point, base), "cwd": os.getcwd(), "retries": spec.retries, "keep": spec.keep,
             "wall_limit": spec.wall_limit,
             "trace": {"path": str(point.trace.path), "sha256": point.trace.sha256, "stamp": point.trace.stamp}}))
-    write_whole(directory / "jobs" / "todo.json", json.dumps([point.id for point in todo]))
 
 
 def run_arguments(spec, point, base):
@@ -271,6 +272,8 @@ def run_points(options, directory, ids, program, progress, lock):
     if options.engine == "local":
         sweep_engines.run_local(directory, ids, program, options.jobs or os.cpu_count(), progress)
         return
+    size = options.batch or sweep_engines.batch_size(len(ids), options.jobs, options.profile)
+    write_whole(directory / "jobs" / "todo.json", json.dumps([ids[i:i + size] for i in range(0, len(ids), size)]))
     status = sweep_engines.run_snakemake(directory, options.jobs, program, options.profile, options.more, progress, lock)
     missing = sum(read_outcome(directory, point_id) is None for point_id in ids)
     if status != 0 or missing:
@@ -278,13 +281,13 @@ def run_points(options, directory, ids, program, progress, lock):
               f"see {directory / 'snakemake.log'}", file=sys.stderr)
 
 
-def _interrupt(*_):
-    raise KeyboardInterrupt
+def _terminate(*_):
+    raise sweep_engines.Terminated
 
 
 def main(arguments):
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGHUP, _terminate)
     try:
         options = parse_arguments(arguments)
         if options.gather is not None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +14,12 @@ from .sweep_point import Children, Stopped, run_point
 
 _PACKAGE = Path(__file__).parent
 _POLL_S = 0.2
+_PROFILE_JOBS = 100  # what the shipped profile lets run at a time
+_MOST_IN_BATCH = 20
+
+
+class Terminated(KeyboardInterrupt):
+    """This process alone was told to end."""
 
 
 class Progress:
@@ -62,12 +69,18 @@ def profile_directory(name):
     return str(shipped) if shipped.is_dir() else name
 
 
+def batch_size(points, jobs, profile):
+    """Points of a job: few enough that every job slot gets several, and many enough to hide what a job costs."""
+    slots = jobs or (_PROFILE_JOBS if profile else os.cpu_count())
+    return max(1, min(_MOST_IN_BATCH, -(-points // (4 * slots))))
+
+
 def snakemake_command(directory, jobs, profile="", more=()):
     """The words that start Snakemake on what is left in `directory`.
 
-    Outcomes appear whole or not at all, so nothing is incomplete; who works in the directory is locked by the sweep."""
+    What a kill left behind is no matter: outcomes appear whole or not at all, and the sweep locks the directory."""
     command = ["snakemake", "--snakefile", str(_PACKAGE / "Snakefile"), "--directory", str(directory), "--keep-going",
-               "--nolock", "--ignore-incomplete", "--keep-incomplete", "--rerun-triggers", "mtime", "--drop-metadata"]
+               "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime", "--drop-metadata"]
     if profile:
         command += ["--profile", profile_directory(profile)]
     if jobs or not profile:  # a profile may have its own number of jobs
@@ -81,16 +94,17 @@ def run_snakemake(directory, jobs, program, profile, more, progress, lock):
         raise command_line_mistake("snakemake is not installed",
                                    "expected Debian's package snakemake (scripts/setup installs it), or --engine local")
     log = Path(directory) / "snakemake.log"
+    environment = {**os.environ, "RVMA": str(program.path), "RVMA_PYTHON": sys.executable}
     with open(log, "wb") as out:
         child = subprocess.Popen(snakemake_command(directory, jobs, profile, more), stdin=subprocess.DEVNULL, stdout=out,
-                                 stderr=subprocess.STDOUT, env={**os.environ, "RVMA": str(program.path)},
-                                 pass_fds=(lock.fileno(),))
+                                 stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),))
         try:
             while child.poll() is None:
                 progress.tell()
                 time.sleep(_POLL_S)
-        except BaseException:
-            child.terminate()  # it cancels its jobs
-            child.wait()
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):  # an interrupt from the terminal has reached it as well
+                child.send_signal(signal.SIGINT)
+            child.wait()  # it cancels jobs of a cluster, and lets those on this machine end
             raise
     return child.returncode

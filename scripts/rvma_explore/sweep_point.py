@@ -1,4 +1,4 @@
-"""One design point, run to its outcome: `python3 -m rvma_explore.sweep_point DIR ID`, with the program in RVMA.
+"""Design points, run to their outcomes: `python3 -m rvma_explore.sweep_point DIR ID...`, with the program in RVMA.
 
 A sweep's directory holds
     sweep.json            the points, in order
@@ -158,12 +158,14 @@ def read_outcome(directory, point_id):
 
 
 def main(arguments):
-    directory, point_id = arguments
+    directory, *ids = arguments
     children = Children()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: children.stop())
     try:
-        run_point(directory, point_id, os.environ["RVMA"], children)
+        for point_id in ids:
+            if read_outcome(directory, point_id) is None:  # of a batch that was killed, it may be there
+                run_point(directory, point_id, os.environ["RVMA"], children)
     except Stopped:
         return 1
     return 0
