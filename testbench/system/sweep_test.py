@@ -222,6 +222,12 @@ class SweepSampling(SweepTest):
         self.assertEqual([row["gen.size_bytes"] for row in rows], ["64", "128"])
         self.assertEqual([row["bytes_delivered"] for row in rows], ["256", "512"])
 
+    def test_shipped_specifications_expand(self):
+        for name, points in (("stream-pcie", 100), ("kv-caches", 100), ("message-size", 28)):
+            done = self.sweep(SOURCE.absolute() / "docs" / "examples" / "sweeps" / f"{name}.json", "--dry-run")
+            self.assertIn(f"{points} points", done.stdout)
+            self.assertEqual(done.stderr, "")
+
     def test_points_that_are_the_same_run_are_there_once(self):
         done = self.sweep(self.spec(axes={"grid": {"nic.mtu": ["4KiB", "4096B", "2KiB"]}}), "--dry-run")
         self.assertIn("2 points (1 trace, 1 axis, 1 protocol, 1 seed); 1 point left out", done.stdout)
