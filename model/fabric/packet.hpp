@@ -127,6 +127,7 @@ enum class Stage : std::uint8_t {
   issued,              ///< the core begins the call (start of the latency)
   doorbell,            ///< the core is done and the descriptor has reached the NIC
   command,             ///< the command unit has decoded it and handed it to transmit
+  retry,               ///< its put was refused `no_buffer` or `busy`, and waited to be sent again
   turn,                ///< it is the packet's turn: earlier puts and packets are cut, the transmit buffer has room
   window,              ///< the peer's window has room for it: packets in flight, open messages
   payload_read,        ///< transmit has the payload (DMA read answered)
@@ -140,9 +141,9 @@ enum class Stage : std::uint8_t {
   completion_write,    ///< the completion word has entered the posted channel
   visible,             ///< the word is visible in memory (end of the latency)
 };
-BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read, transmit, fabric, parse, context,
-                    address_conversion, dma_write, count, completion_write, visible)
-inline constexpr std::size_t kStages = 15;
+BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, retry, turn, window, payload_read, transmit, fabric, parse,
+                    context, address_conversion, dma_write, count, completion_write, visible)
+inline constexpr std::size_t kStages = 16;
 using StageTimes = std::array<Time, kStages>;
 
 /// A packet's way through the switches. The link out of a NIC clears it.

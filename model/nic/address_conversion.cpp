@@ -27,7 +27,8 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
           *this, page.count(), config.receive.page_misses,
           PageCache(config.page_cache.on_chip,
                     make_replacement(config.page_cache.policy, Random(this->context().seed(), path() + ".page_cache"))),
-          {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.translation_wait_ns, stats_.waiting},
+          {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.line_bytes, stats_.translation_wait_ns,
+           stats_.waiting, stats_.page_fetch},
           [this](PlacedPacket placed, const SegmentList& to, Cycles cycle) { hand_on(std::move(placed), to, cycle); },
           [this] { arm(); }),
       decision_(*this, "decision", [this] { run(); }) {

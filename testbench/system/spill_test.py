@@ -34,8 +34,17 @@ class Spill(SystemTest):
             self.assertGreater(few.stats()["sim"]["time_ns"], plenty.stats()["sim"]["time_ns"])
 
     def test_the_report_names_the_wait(self):
-        result = self.run_file(self.mailboxes("--size", 64), *ROOM, "--set", "nic.windows.on_chip=8")
+        trace = self.mailboxes("--size", 64)
+        result = self.run_file(trace, *ROOM, "--set", "nic.windows.on_chip=128", "--set", "nic.windows.misses=64")
         self.assertEqual(result.stats()["bottleneck"], "latency: context (node0.nic.contexts)")
+        self.assertNotIn("Refused", result.stdout)
+        # With fewer searches at a time messages are refused and wait to be sent again, and others behind them.
+        result = self.run_file(trace, *ROOM, "--set", "nic.windows.on_chip=8")
+        busy = result.stats()["totals"]["refusals"]["busy"]
+        self.assertEqual(result.stats()["bottleneck"], "latency: retry")
+        self.assertIn(f"Refused: {busy} busy; most for want of room at node0.nic.contexts ({busy})", result.stdout)
+        retry = result.stats()["units"]["node1.nic.transmit"]["retry_wait_ns"]
+        self.assertEqual(retry, busy * 5000)
 
     def test_frequent_mailboxes_stay(self):
         """With a few hot mailboxes, keeping what was used lately misses less than dropping what came first."""
@@ -398,4 +407,5 @@ class WhatItCosts(SystemTest):
             small = settings([("nic.windows.on_chip", 256), ("nic.buffers.on_chip", 256), ("nic.counters.on_chip", 256)])
             result = self.run_file(trace, *small, "--set", "nic.reliability.rnr_tries=1000")
             self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
-            self.assertRegex(result.stats()["bottleneck"], "nic.(contexts|buffer_cache|counter_cache)")
+            self.assertEqual(result.stats()["bottleneck"], "latency: retry")
+        self.assertRegex(result.stdout, r"want of room at node\d.nic.(contexts|buffer_cache|counter_cache)")
