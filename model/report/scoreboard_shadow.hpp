@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -157,7 +158,10 @@ struct Scoreboard::ShadowGet {
   std::weak_ptr<ShadowBuffer> source;
   std::uint64_t offset = 0;
   Time accepted;
-  std::vector<std::uint8_t> bytes;  ///< that have left the target
+  using Bytes = std::vector<std::uint8_t>;
+  /// What has left the target, by its place in the answer: more than one version where a packet was sent again after
+  /// the buffer had changed. Which of them was placed shows in memory alone.
+  std::map<std::uint64_t, std::vector<Bytes>> sent;
   bool ended_ok = false;
 };
 
