@@ -316,7 +316,6 @@ rank 2
                 self.assertEqual(row["status"], "ok" if row["name"].startswith("good") else "bounds", row)
                 self.assertEqual(row["tries"], "1")
             data = payload(0, 2500) + payload(1, 2499) + payload(2, 1)
-            # Either may have come before the last good one: it binds to what is active then.
             self.assertEqual(self.contents(result), [(0, 10000, crc(data)), (1, 0, crc(b""))])
 
         self.everywhere(text, expect)
@@ -408,7 +407,8 @@ rank 1
                 self.assertEqual(self.contents(result), expected)
 
             with self.subTest(posts=posts, puts=puts):
-                self.everywhere(self.steps(posts, puts, end), expect, seeds=1)
+                self.everywhere(self.steps(posts, puts, end), expect, seeds=1,
+                                names=["clean", "reverse", "torus", "loss", "all"])
 
     def test_what_made_the_active_buffer_go_finds_the_one_that_is_posted_then(self):
         text = """rvma-trace 1
@@ -684,7 +684,8 @@ class CornersOfCatchAll(CornersTest):
                     self.assertEqual(found, {crc(self.unit(*sender)) for sender in same})
 
             with self.subTest(threshold=threshold, posts=posts):
-                self.everywhere(self.text(threshold, posts, ["  inc_epoch w"], same), expect, seeds=1)
+                self.everywhere(self.text(threshold, posts, ["  inc_epoch w"], same), expect, seeds=1,
+                                names=["clean", "reverse", "torus", "loss", "all"])
 
     def test_a_message_that_fits_without_its_record_does_not_fit(self):
         def expect(result):
