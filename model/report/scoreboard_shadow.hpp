@@ -158,10 +158,9 @@ struct Scoreboard::ShadowGet {
   std::weak_ptr<ShadowBuffer> source;
   std::uint64_t offset = 0;
   Time accepted;
-  using Bytes = std::vector<std::uint8_t>;
-  /// What has left the target, by its place in the answer: more than one version where a packet was sent again after
-  /// the buffer had changed. Which of them was placed shows in memory alone.
-  std::map<std::uint64_t, std::vector<Bytes>> sent;
+  /// That have left the target, each packet's in all the versions in which it was sent: one that is sent again is read
+  /// again, and messages may have changed the buffer since.
+  std::map<std::uint64_t, std::vector<std::vector<std::uint8_t>>> sent;  ///< by place in the answer
   bool ended_ok = false;
 };
 
