@@ -35,6 +35,15 @@ DmaWrite word_write(PhysicalAddress to, std::uint64_t first, std::uint64_t secon
   return write;
 }
 
+/// What stands in a packet that only fills its number: the message, and packet 1 of no bytes. That contradicts itself,
+/// so that it changes nothing wherever it arrives, even if nothing else of its message ever did.
+DataHeader filler(MessageId message) {
+  DataHeader data;
+  data.message = message;
+  data.packet_index = 1;
+  return data;
+}
+
 }  // namespace
 
 Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters,
@@ -249,8 +258,7 @@ void Transmit::empty_unreadable(Reading& reading) {
   if (is_current && !gives_up_unreadable(reading.peer, reading.put, now())) return;
   Packet& packet = *reading.packet;
   buffer_used_ -= packet.data.payload_length;
-  const DataHeader data = std::exchange(packet.data, DataHeader{});
-  packet.data.message = data.message;
+  packet.data = filler(packet.data.message);
   packet.payload.reset();
   packet.wire_bytes = wire_bytes_of(packet);
 }
@@ -520,7 +528,7 @@ PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
   packet->transport.destination_incarnation = peer.incarnation;
   packet->transport.generation = peer.context.generation();
   packet->transport.sequence = cut.sequence;
-  packet->data.message = cut.message;
+  packet->data = filler(cut.message);
   packet->is_resent = cut.again;
   if (cut.put != kNone) {
     const Put& put = puts_[cut.put];
