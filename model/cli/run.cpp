@@ -18,6 +18,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/no_effect.hpp"
+#include "cli/recording.hpp"
 #include "cli/table_options.hpp"
 #include "platform/config.hpp"
 #include "platform/system.hpp"
@@ -52,6 +53,7 @@ struct RunOptions {
   std::optional<Time> limit;
   std::optional<Time> wall_limit;
   TableOptions table;
+  RecordingOptions recording;
   Protocol protocol = Protocol::rvma;
   std::optional<Bytes> memory_limit;
 };
@@ -75,6 +77,7 @@ po::options_description describe_options() {
       "protocol", po::value<std::string>()->default_value("rvma"),
       "rvma, or rdma: the same calls by software on the RDMA baseline's NIC");
   add_table_options(options);
+  add_recording_options(options);
   return options;
 }
 
@@ -118,6 +121,7 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   options.limit = time_option(values, "limit", errors);
   options.wall_limit = time_option(values, "wall-limit", errors);
   options.table = read_table_options(values, errors);
+  options.recording = read_recording_options(values, errors);
   if (values.count("memory-limit") != 0) {
     const auto size = parse_size(values["memory-limit"].as<std::string>());
     if (size) {
@@ -337,7 +341,8 @@ constexpr std::size_t kHeapOfANode = 200'000;
 
 class Run {
  public:
-  Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files)
+  Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files,
+      std::unique_ptr<Recording> recording)
       : options_(options),
         config_(config),
         trace_(trace),
@@ -347,11 +352,13 @@ class Run {
         registry_(options.protocol == Protocol::rdma),
         recorder_(trace, registry_, files.streams(), with_bytes_ ? buffer_reader() : RunRecorder::ReadBuffer{},
                   [this](Time when) { wake_at(when); }),
+        recording_(std::move(recording)),
         limits_(context_.stats()),
         watch_(options),
         progress_(options.progress, trace.total_operations(), recorder_) {
     nic_observers_.add(registry_);
     nic_observers_.add(recorder_);
+    recording_->attach(registry_, trace, config, timeline_run(), nic_observers_);
     std::vector<PlayerObserver*> player_observers{&recorder_, &limits_};
     if (options.check) {
       scoreboard_ = std::make_unique<Scoreboard>(
@@ -419,10 +426,22 @@ class Run {
     describe(report);
   }
 
-  /// After execute().
+  /// After execute(). A line for each record that does not have everything.
+  std::vector<std::string> write_recording(const RunReport& report, ErrorList& errors) {
+    return recording_->finish(report.end, report.problems, errors);
+  }
   void write_links(std::ostream& out) const { write_links_csv(out, system_->fabric(), SimContext::now()); }
 
  private:
+  TimelineRun timeline_run() const {
+    TimelineRun run;
+    run.trace = options_.trace;
+    run.protocol = ValueText<Protocol>::print(options_.protocol);
+    run.is_rdma = options_.protocol == Protocol::rdma;
+    run.ranks = trace_.ranks();
+    run.ranks_per_node = config_.workload.ranks_per_node;
+    return run;
+  }
   void start(RankId rank) {
     system_->run_on(rank, [this, rank](Driver&) { player_->play(rank); });
   }
@@ -535,6 +554,7 @@ class Run {
   bool writes_;
   PutRegistry registry_;
   RunRecorder recorder_;
+  std::unique_ptr<Recording> recording_;  ///< asks the registry until it goes
   LimitsObserver limits_;
   Watch watch_;
   Progress progress_;
@@ -608,22 +628,28 @@ int run_command(const std::vector<std::string>& arguments) {
   check_memory(options, config, trace->ranks(), errors);
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
   if (!errors.empty()) return report_errors(errors);
+  auto recording = std::make_unique<Recording>(options.recording);
+  recording->open((trace->ranks() + config.workload.ranks_per_node - 1) / config.workload.ranks_per_node, errors);
+  if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
   if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);
 
   // 3. Run, and tell.
   const std::size_t nodes = trace->ranks() / config.workload.ranks_per_node;
   if (nodes >= kManyNodes) reserve_heap(nodes * kHeapOfANode);
-  auto whole = std::make_unique<Run>(options, config, *trace, files);
+  auto whole = std::make_unique<Run>(options, config, *trace, files, std::move(recording));
   Run& run = *whole;
   RunReport report;
   run.execute(report);
+  const std::vector<std::string> notes = run.write_recording(report, errors);
+  if (!errors.empty()) return report_errors(errors);
   if (!options.out_dir.empty()) {
     run.write_links(files.links->stream());
     write_stats_json(files.stats->stream(), report);
     if (!files.commit(errors)) return report_errors(errors);
   }
   if (!options.quiet) print_summary(std::cout, report);
+  for (const std::string& note : notes) std::cerr << "rvma: note: " << note << "\n";
   for (const std::string& problem : report.problems) std::cerr << problem << "\n";
   if (report.scoreboard != nullptr) {
     for (const std::string& failure : report.scoreboard->failures()) std::cerr << "check: " << failure << "\n";

@@ -91,6 +91,7 @@ void PutRegistry::answer_opened(NodeId node, NodeId destination, Pid pid, Mailbo
   answer.word = get.word;
   answer.is_answer = true;
   answer.issued = get.issued;
+  answer.number = get.number;
   answer.measured = get.measured;
   entry.answer_message = key_of(destination, message);
   by_message_.insert_or_assign(entry.answer_message, &answer);

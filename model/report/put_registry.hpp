@@ -34,7 +34,7 @@ struct PutRecord {
   std::uint32_t answer_key = 0;
   bool is_answer = false;  ///< what a get's target sends: a put into the asker's window for it, named as the get is
   Time issued;
-  std::uint64_t number = 0;  ///< of all puts of the run, by issue
+  std::uint64_t number = 0;  ///< of all puts and gets of the run, by issue; an answer has its get's
   bool measured = false;     ///< issued inside its rank's measured region
   std::uint32_t tries = 0;   ///< messages that it went out as
   bool counted = false;      ///< kept by the scoreboard: its message was counted whole

@@ -28,7 +28,7 @@ POINT = [
     Column("reason", TEXT, "", "point", "why it is not ok"),
 ]
 
-_STAGES = ("doorbell command turn window payload_read transmit fabric parse context address_conversion dma_write count "
+_STAGES = ("doorbell command retry turn window payload_read transmit fabric parse context address_conversion dma_write count "
            "completion_write visible total").split()
 _ENDED = "ok no_mailbox closed bad_key stale no_buffer bounds busy timeout unfinished".split()
 _PACKETS = ("sent delivered dropped duplicate retransmitted copied corrupt out_of_order ignored acknowledgements "
