@@ -81,6 +81,7 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   Put& entry = puts_[index];
   entry.request = put;
   entry.commanded = when;
+  entry.began = when;
   ++(put.purpose == Purpose::put           ? stats_.puts
      : put.purpose == Purpose::rdma        ? stats_.rdma_messages
      : put.purpose == Purpose::get_request ? stats_.get_requests
@@ -537,7 +538,8 @@ PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
     packet->data.rdma = put.request.rdma;
     packet->stamp(Stage::doorbell, put.request.doorbell);
     packet->stamp(Stage::command, put.commanded);
-    const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.commanded);
+    packet->stamp(Stage::retry, put.began);
+    const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.began);
     if (!cut.again && cut.packet_index + 1 == put.packets) stats_.window_wait_ns += window_wait;
     packet->stamp(Stage::turn, at - window_wait);
     packet->stamp(Stage::window, at);
@@ -730,8 +732,11 @@ void Transmit::run_timer() {
   // 1. Retries go to the end of their peer's queue.
   while (!retries_.empty() && retries_.front().due <= now()) {
     const Retry retry = retries_.pop();
-    const Put& put = puts_[retry.put];
-    if (put.open && put.uses == retry.uses) queue_put(retry.put);
+    Put& put = puts_[retry.put];
+    if (!put.open || put.uses != retry.uses) continue;
+    put.began = now();
+    stats_.retry_wait_ns += config_.reliability.rnr_delay;
+    queue_put(retry.put);
   }
   // 2. Peers from which nothing was heard for too long.
   while (!watches_.empty() && watches_.top().due <= now()) {
