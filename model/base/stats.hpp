@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "base/widening.hpp"
 
 namespace rvma {
 
@@ -142,13 +144,15 @@ enum class WorkKind { bits, operations };
 /// `busy` is the time that the unit was occupied; busy / elapsed is its share of its bound.
 class Utilisation final : public StatBase {
  public:
-  Utilisation(WorkKind kind, const char* description)
-      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), kind_(kind) {}
+  /// `widened_by` outlives all statistics.
+  Utilisation(WorkKind kind, const char* description, const Widenings& widened_by)
+      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), widened_by_(&widened_by), kind_(kind) {}
   void occupy(Time busy, std::uint64_t work) {
     busy_ += busy;
     work_ += work;
   }
   WorkKind kind() const { return kind_; }
+  const Widenings& widened_by() const { return *widened_by_; }
   Time busy() const { return busy_; }
   std::uint64_t work() const { return work_; }
   void reset() override {
@@ -158,6 +162,7 @@ class Utilisation final : public StatBase {
   void visit(const std::string& name, StatVisitor& visitor) const override;
 
  private:
+  const Widenings* widened_by_;
   WorkKind kind_;
   Time busy_;
   std::uint64_t work_ = 0;
@@ -251,6 +256,17 @@ class StatsRegistry {
     for_each([&](const Entry& entry) { all.push_back(entry); });
     return all;
   }
+  /// How full a queue is now. Nothing looks at it but a series of samples (report/series).
+  struct Level {
+    std::string unit_path;
+    const char* name;  ///< ends in its unit, unless it counts things
+    std::function<std::uint64_t()> now;
+  };
+  /// What `now` refers to outlives the registry.
+  void add_level(std::string unit_path, const char* name, std::function<std::uint64_t()> now) {
+    levels_.push_back({std::move(unit_path), name, std::move(now)});
+  }
+  const std::vector<Level>& levels() const { return levels_; }
   /// The table outlives the registry.
   void add_table(const UtilisationTable& table) { tables_.push_back(&table); }
   const std::vector<const UtilisationTable*>& tables() const { return tables_; }
@@ -286,6 +302,7 @@ class StatsRegistry {
   std::vector<bool> continues_unit_;  ///< another group of the same path came before
   boost::unordered_flat_map<std::string_view, std::size_t> first_of_unit_;
   std::vector<const UtilisationTable*> tables_;
+  std::vector<Level> levels_;
 };
 
 }  // namespace rvma

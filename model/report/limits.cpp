@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/int128.hpp"
 #include "base/value_text.hpp"
 
@@ -15,7 +17,8 @@ constexpr std::uint64_t kMillion = 1'000'000;
 /// From this share on a unit is what limits; below it, it waits for something itself a good part of the time.
 constexpr std::uint64_t kBusyPpm = 750'000;
 
-/// "node3.nic.parser" -> "node.nic.parser", "fabric.link.0-1" -> "fabric.link."
+}  // namespace
+
 std::string without_numbers(const std::string& path) {
   std::string kind;
   for (const char c : path) {
@@ -23,8 +26,6 @@ std::string without_numbers(const std::string& path) {
   }
   return kind;
 }
-
-}  // namespace
 
 std::uint64_t Limit::share_ppm() const {
   if (elapsed <= Time::zero()) return 0;
@@ -80,18 +81,19 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     const Sample before = at_begin_.empty() ? Sample{} : at_begin_[of];
     return Sample{last[of].busy - before.busy, last[of].work - before.work};
   };
-  const auto add = [&](std::string unit, WorkKind kind, const Sample& sample) {
+  const auto add = [&](std::string unit, const Utilisation& of, const Sample& sample) {
     Limit limit;
     limit.unit = std::move(unit);
     limit.kind = without_numbers(limit.unit);
-    limit.work_kind = kind;
+    limit.work_kind = of.kind();
+    limit.widened_by = &of.widened_by();
     limit.work = sample.work;
     limit.busy = sample.busy;
     limit.elapsed = elapsed;
     limits.push_back(std::move(limit));
   };
   registry_.for_each_utilisation([&](const StatsRegistry::Entry& entry, const Utilisation& unit) {
-    add(entry.path(), unit.kind(), since_begin(index++));
+    add(entry.path(), unit, since_begin(index++));
   });
   for (const UtilisationTable* table : registry_.tables()) {
     // Its busiest unit stands for all of them.
@@ -100,13 +102,28 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
       if (since_begin(index + busiest).busy < since_begin(index + i).busy) busiest = i;
     }
     if (table->size() > 0) {
-      add(table->unit(busiest), table->utilisation(busiest).kind(), since_begin(index + busiest));
+      add(table->unit(busiest), table->utilisation(busiest), since_begin(index + busiest));
     }
     index += table->size();
   }
   std::stable_sort(limits.begin(), limits.end(),
                    [](const Limit& a, const Limit& b) { return a.share_ppm() > b.share_ppm(); });
   return limits;
+}
+
+std::vector<std::pair<std::string, std::string>> ranges_of_widening_keys(const std::vector<Limit>& limits,
+                                                                         const std::vector<KeyRef>& keys) {
+  std::vector<std::pair<std::string, std::string>> ranges;
+  std::set<std::string_view> seen;
+  for (const Limit& limit : limits) {
+    for (const Widening& widening : *limit.widened_by) {
+      if (widening.key == nullptr || !seen.insert(widening.key).second) continue;
+      const auto key = std::find_if(keys.begin(), keys.end(), [&](const KeyRef& k) { return k.path == widening.key; });
+      RVMA_ASSERT(key != keys.end(), "a unit is widened by a key that exists");
+      ranges.emplace_back(key->path, key->key->range_text());
+    }
+  }
+  return ranges;
 }
 
 std::vector<StageWait> stage_waits(const StatsRegistry& registry) {
