@@ -344,6 +344,7 @@ class Run {
     if (writes_) series_ = std::make_unique<Series>(context_.stats(), recorder_);
     nic_observers_.add(registry_);
     nic_observers_.add(recorder_);
+    if (series_) nic_observers_.add(*series_);
     std::vector<PlayerObserver*> player_observers{&recorder_, &limits_};
     if (options.check) {
       scoreboard_ = std::make_unique<Scoreboard>(

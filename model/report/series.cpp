@@ -30,8 +30,6 @@ Series::Row Series::sample(Time at) {
   const RunTotals& totals = recorder_.totals();
   Row row;
   row.at = at;
-  row.delivered_bytes = recorder_.delivered().total();
-  row.packets = totals.packets_delivered;
   for (const std::uint64_t refused : totals.refused) row.refusals += refused;
   row.resent = totals.packets_resent;
   row.levels.resize(columns_.size());
@@ -44,16 +42,40 @@ Series::Row Series::sample(Time at) {
 
 void Series::add(Row row) {
   rows_.push_back(std::move(row));
-  if (rows_.size() < kRows) return;
-  // Counts go on from the end of a pair; of levels a pair shows the higher one.
-  for (std::size_t i = 0; i < kRows / 2; ++i) {
+  if (rows_.size() == kRows) widen();
+}
+
+void Series::widen() {
+  // Counts go on from the end of a pair; of levels a pair shows the higher one. A row without its second is asked for
+  // again, later.
+  const std::size_t pairs = rows_.size() / 2;
+  for (std::size_t i = 0; i < pairs; ++i) {
     Row& second = rows_[2 * i + 1];
     const std::vector<std::uint64_t>& first = rows_[2 * i].levels;
     for (std::size_t k = 0; k < first.size(); ++k) second.levels[k] = std::max(second.levels[k], first[k]);
     rows_[i] = std::move(second);
   }
-  rows_.resize(kRows / 2);
+  rows_.resize(pairs);
+  for (std::size_t i = 0; i < kRows; ++i) {
+    Delivery both;
+    for (std::size_t k = 2 * i; k < std::min(2 * i + 2, kRows); ++k) {
+      both.bytes += deliveries_[k].bytes;
+      both.packets += deliveries_[k].packets;
+    }
+    deliveries_[i] = both;
+  }
   interval_ = interval_ * 2;
+}
+
+void Series::packet_placed(NodeId /*node*/, const PlacedPacket& packet, std::uint64_t /*buffer_offset*/, Time at) {
+  // A row's interval begins behind the end of the one before.
+  const auto row_of = [this](Time time) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(time.ps() - 1, 0) / interval_.ps());
+  };
+  while (row_of(at) >= kRows) widen();
+  Delivery& delivery = deliveries_[row_of(at)];
+  delivery.bytes += packet.payload_length;
+  ++delivery.packets;
 }
 
 void Series::advance(Time event) {
@@ -76,10 +98,11 @@ void Series::write(std::ostream& out) const {
   for (const std::string& column : columns_) out << ',' << column;
   out << '\n';
   Row before;
-  for (const Row& row : rows_) {
-    const std::uint64_t bytes = row.delivered_bytes - before.delivered_bytes;
+  for (std::size_t at = 0; at < rows_.size(); ++at) {
+    const Row& row = rows_[at];
+    const std::uint64_t bytes = deliveries_[at].bytes;
     out << to_ns_string(row.at) << ',' << bytes << ',' << gbps_text(bytes, row.at - before.at) << ','
-        << row.packets - before.packets << ',' << row.refusals - before.refusals << ',' << row.resent - before.resent;
+        << deliveries_[at].packets << ',' << row.refusals - before.refusals << ',' << row.resent - before.resent;
     for (std::size_t i = 0; i < columns_.size(); ++i) out << ',' << (i < row.levels.size() ? row.levels[i] : 0);
     out << '\n';
     before = row;
