@@ -1,4 +1,5 @@
 // rvma run: one trace, simulated, checked and reported.
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/heap.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/no_effect.hpp"
@@ -326,6 +328,22 @@ class Clockwork {
   End limit_end_;
 };
 
+/// What is built before time begins is built whole: what can never fit is an error before anything is.
+void check_memory(const RunOptions& options, const Config& config, std::uint32_t ranks, ErrorList& errors) {
+  const std::uint64_t limit = options.memory_limit ? options.memory_limit->count() : default_memory_limit();
+  const Footprint all = footprint(config, ranks);
+  if (all.least.count() <= limit) return;
+  errors.add(command_line_error(
+      fmt::format("--memory-limit: {} nodes, {} switches and {} cables take at least {}, and the limit is {}",
+                  all.nodes, all.switches, all.cables, to_string(all.least), to_string(Bytes{limit})),
+      "a smaller fabric, or more ranks a node"));
+}
+
+/// From here on a run is one of many nodes: what they cost the machine is seen to.
+constexpr std::size_t kManyNodes = 64;
+/// Bytes that a node with many neighbours takes, roughly.
+constexpr std::size_t kHeapOfANode = 200'000;
+
 class Run {
  public:
   Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files)
@@ -341,7 +359,10 @@ class Run {
         limits_(context_.stats()),
         watch_(options),
         progress_(options.progress, trace.total_operations(), recorder_) {
-    if (writes_) series_ = std::make_unique<Series>(context_.stats(), recorder_);
+    if (writes_) {
+      context_.stats().keep_levels();
+      series_ = std::make_unique<Series>(context_.stats(), recorder_);
+    }
     nic_observers_.add(registry_);
     nic_observers_.add(recorder_);
     if (series_) nic_observers_.add(*series_);
@@ -605,13 +626,17 @@ int run_command(const std::vector<std::string>& arguments) {
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
+  check_memory(options, config, trace->ranks(), errors);
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
   if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
   if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);
 
-  // 3. Run, and tell. The kernel's modules must not outlive the run.
-  Run run(options, config, *trace, files);
+  // 3. Run, and tell.
+  const std::size_t nodes = trace->ranks() / config.workload.ranks_per_node;
+  if (nodes >= kManyNodes) reserve_heap(nodes * kHeapOfANode);
+  auto whole = std::make_unique<Run>(options, config, *trace, files);
+  Run& run = *whole;
   RunReport report;
   run.execute(report);
   if (!options.out_dir.empty()) {
@@ -625,7 +650,10 @@ int run_command(const std::vector<std::string>& arguments) {
   if (report.scoreboard != nullptr) {
     for (const std::string& failure : report.scoreboard->failures()) std::cerr << "check: " << failure << "\n";
   }
-  return report.problems.empty() ? kFine : kFailed;
+  const int status = report.problems.empty() ? kFine : kFailed;
+  // Taking the modules of thousands of nodes apart takes seconds, and the process ends here.
+  if (nodes >= kManyNodes && options.table.wave.empty()) static_cast<void>(whole.release());
+  return status;
 }
 
 }  // namespace rvma::cli

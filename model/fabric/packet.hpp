@@ -117,7 +117,8 @@ class PayloadPool {
   std::uint32_t buffer_bytes_;
   std::size_t in_use_ = 0;
   std::vector<std::unique_ptr<Payload>> owned_;
-  std::array<std::vector<Payload*>, 33> free_;  ///< by the binary logarithm of the size, rounded up
+  /// By the binary logarithm of the size, rounded up, as far as any was made: each node has pools of its own.
+  std::vector<std::vector<Payload*>> free_;
 };
 
 /// The stages of a put, in order; a packet records when it *left* each. Consecutive differences are the latency

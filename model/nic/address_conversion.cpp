@@ -220,7 +220,11 @@ void AddressConversion::bind(PendingDecision& next, const MessageRef& message, C
   }
   if (bound.outcome != Outcome::pending) {
     ++refusals(bound.outcome);
-    delivery->refuse(message, bound.outcome, at);
+    if (bound.unidentified) {
+      delivery->refuse_unidentified(message, at);
+    } else {
+      delivery->refuse(message, bound.outcome, at);
+    }
   } else {
     ++stats_.bindings;
     if (bound.place.has_binding) delivery->bind(message, bound.place.binding);
@@ -247,6 +251,10 @@ void AddressConversion::read(const PendingDecision& next, const MessageRef& mess
   if (read.malformed) {
     ++stats_.mismatches;
     ignore(*packet, "mismatch", at);
+  } else if (read.unidentified) {
+    ++refusals(read.outcome);
+    delivery->refuse_unidentified(message, at);
+    tell_refused(message, read.outcome, at);
   } else if (read.outcome != Outcome::pending) {
     refuse(message, read.outcome, at);
   } else if (gets.size() == 0 || !gets->serve(message.source, packet->data, read.window, read.buffer)) {
@@ -292,6 +300,10 @@ void AddressConversion::cut_off(const MessageRef& message, std::uint32_t binding
 void AddressConversion::refuse(const MessageRef& message, Outcome reason, Time at) {
   ++refusals(reason);
   delivery->refuse(message, reason, at);
+  tell_refused(message, reason, at);
+}
+
+void AddressConversion::tell_refused(const MessageRef& message, Outcome reason, Time at) {
   observers_.tell([&](NicObserver& observer) { observer.message_refused(node_, message, reason, at); });
 }
 

@@ -113,6 +113,7 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
   void place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);
+  void tell_refused(const MessageRef& message, Outcome reason, Time at);
   /// The packet has been disposed of without a trace in memory: its number is acknowledged, its buffer space returned.
   void drop(const Packet& packet, const MessageRef& message, Time at);
   void ignore(const Packet& packet, const char* why, Time at);

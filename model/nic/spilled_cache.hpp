@@ -38,7 +38,7 @@ struct SpilledCacheStats {
   Peak resident{"entries", "most entries on the NIC at once"};
   Peak spilled{"entries", "most entries in host memory only at once"};
   Utilisation fetch;
-  explicit SpilledCacheStats(const Widenings& widened_by)
+  explicit SpilledCacheStats(const Widenings& widened_by = kNotWidened)
       : fetch(WorkKind::operations, "reads of entries, as many at a time as there may be outstanding", widened_by) {}
   BOOST_DESCRIBE_CLASS(SpilledCacheStats, (),
                        (hits, misses, refused, fetches, ahead, spilled_at_once, evictions, write_backs, read_bytes,

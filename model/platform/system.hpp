@@ -58,6 +58,7 @@ class System {
   std::unique_ptr<ModuleAnchor> anchor_;
   std::uint32_t ranks_;
   std::uint32_t ranks_per_node_;
+  const NicConfig nic_config_;  ///< of every node
   Pools pools_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unique_ptr<Fabric> fabric_;

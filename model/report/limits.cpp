@@ -1,7 +1,9 @@
 #include "report/limits.hpp"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cctype>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -27,13 +29,33 @@ std::string without_numbers(const std::string& path) {
   return kind;
 }
 
-std::uint64_t Limit::share_ppm() const {
+namespace {
+
+/// Units of which a list of limits tells, the busiest of each kind besides.
+constexpr std::size_t kMostLimits = 4096;
+
+/// In parts per million.
+std::uint64_t share_of(Time busy, Time elapsed) {
   if (elapsed <= Time::zero()) return 0;
   // Work that was announced ahead of its time may reach a little beyond the region.
   const auto share = static_cast<std::uint64_t>(static_cast<detail::uint128>(busy.ps()) * kMillion /
                                                 static_cast<std::uint64_t>(elapsed.ps()));
   return std::min(share, kMillion);
 }
+
+}  // namespace
+
+/// One of a hundred thousand, without the strings that a Limit has.
+struct LimitsObserver::Unit {
+  std::optional<StatsRegistry::Entry> entry;  ///< none: of `table`
+  const UtilisationTable* table = nullptr;
+  std::size_t index = 0;  ///< in `table`
+  const Utilisation* utilisation = nullptr;
+  Sample sample;
+  std::string path() const { return entry ? entry->path() : table->unit(index); }
+};
+
+std::uint64_t Limit::share_ppm() const { return share_of(busy, elapsed); }
 
 std::vector<LimitsObserver::Sample> LimitsObserver::sample() const {
   std::vector<Sample> samples;
@@ -75,25 +97,14 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
   const std::vector<Sample> last = has_ended_ ? at_end_ : sample();
   Time elapsed = region.active();
   if (has_begun_) elapsed = (has_ended_ ? end_ : std::max({begin_, region.last, region.ended})) - begin_;
-  std::vector<Limit> limits;
+  std::vector<Unit> units;
   std::size_t index = 0;
   const auto since_begin = [&](std::size_t of) {
     const Sample before = at_begin_.empty() ? Sample{} : at_begin_[of];
     return Sample{last[of].busy - before.busy, last[of].work - before.work};
   };
-  const auto add = [&](std::string unit, const Utilisation& of, const Sample& sample) {
-    Limit limit;
-    limit.unit = std::move(unit);
-    limit.kind = without_numbers(limit.unit);
-    limit.work_kind = of.kind();
-    limit.widened_by = &of.widened_by();
-    limit.work = sample.work;
-    limit.busy = sample.busy;
-    limit.elapsed = elapsed;
-    limits.push_back(std::move(limit));
-  };
   registry_.for_each_utilisation([&](const StatsRegistry::Entry& entry, const Utilisation& unit) {
-    add(entry.path(), unit, since_begin(index++));
+    units.push_back({entry, nullptr, 0, &unit, since_begin(index++)});
   });
   for (const UtilisationTable* table : registry_.tables()) {
     // Its busiest unit stands for all of them.
@@ -102,12 +113,23 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
       if (since_begin(index + busiest).busy < since_begin(index + i).busy) busiest = i;
     }
     if (table->size() > 0) {
-      add(table->unit(busiest), table->utilisation(busiest), since_begin(index + busiest));
+      units.push_back({std::nullopt, table, busiest, &table->utilisation(busiest), since_begin(index + busiest)});
     }
     index += table->size();
   }
-  std::stable_sort(limits.begin(), limits.end(),
-                   [](const Limit& a, const Limit& b) { return a.share_ppm() > b.share_ppm(); });
+  std::stable_sort(units.begin(), units.end(), [&](const Unit& a, const Unit& b) {
+    return share_of(a.sample.busy, elapsed) > share_of(b.sample.busy, elapsed);
+  });
+  // Of each kind the busiest, which the verdict may need, and of all that are busiest as many as anybody looks at.
+  std::vector<Limit> limits;
+  boost::unordered_flat_set<std::string> kinds;
+  for (const Unit& unit : units) {
+    const std::string path = unit.path();
+    std::string kind = without_numbers(path);
+    if (!kinds.insert(kind).second && limits.size() >= kMostLimits) continue;
+    limits.push_back({path, std::move(kind), unit.utilisation->kind(), &unit.utilisation->widened_by(), unit.sample.work,
+                      unit.sample.busy, elapsed});
+  }
   return limits;
 }
 
@@ -132,7 +154,7 @@ std::vector<StageWait> stage_waits(const StatsRegistry& registry) {
   std::vector<StageWait> waits;
   registry.for_each([&](const StatsRegistry::Entry& entry) {
     if (entry.name.substr(0, kPrefix.size()) != kPrefix) return;
-    const auto* time = dynamic_cast<const TimeSum*>(entry.stat);
+    const auto* time = entry.as<TimeSum>();
     if (time == nullptr || time->value() == Time::zero()) return;
     std::string_view name = entry.name.substr(kPrefix.size());
     name.remove_suffix(kSuffix.size());

@@ -65,6 +65,7 @@ class LimitsObserver : public PlayerObserver {
   std::vector<Limit> limits(const RunRecorder::Region& region) const;
 
  private:
+  struct Unit;
   struct Sample {
     Time busy;
     std::uint64_t work = 0;

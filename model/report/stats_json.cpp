@@ -64,7 +64,7 @@ std::uint64_t stat_sum(const StatsRegistry& stats, std::string_view name) {
   std::uint64_t sum = 0;
   stats.for_each([&](const StatsRegistry::Entry& entry) {
     if (entry.name != name) return;
-    if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) sum += counter->value();
+    if (const auto* counter = entry.as<Counter>()) sum += counter->value();
   });
   return sum;
 }

@@ -118,11 +118,11 @@ void print_cores(std::ostream& out, const RunReport& report) {
   detail::uint128 asleep_ps = 0;
   report.stats->for_each([&](const StatsRegistry::Entry& entry) {
     if (entry.unit_path.find(".core") == std::string_view::npos) return;
-    if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) {
+    if (const auto* counter = entry.as<Counter>()) {
       if (entry.name == "polls") polls += counter->value();
       if (entry.name == "wakeups") wakeups += counter->value();
       if (entry.name == "interrupts") interrupts += counter->value();
-    } else if (const auto* time = dynamic_cast<const TimeSum*>(entry.stat)) {
+    } else if (const auto* time = entry.as<TimeSum>()) {
       if (entry.name == "burned_ns") burned_ps += static_cast<std::uint64_t>(time->value().ps());
       if (entry.name == "asleep_ns") asleep_ps += static_cast<std::uint64_t>(time->value().ps());
     }

@@ -49,6 +49,30 @@ class Spill(SystemTest):
         self.assertLess(misses["pseudo_lru"], misses["fifo"])
         self.assertEqual(len(set(misses.values())), 4, misses)
 
+    def test_a_full_search_tells_a_stranger_nothing(self):
+        """`busy` of a search is decided before mailbox and key are known: with nack off it opens no context."""
+        trace = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=1op key=9
+  init_window w2 mailbox=2 threshold=1op key=9
+  post_buffer w as=b size=8
+  barrier
+rank 0
+  barrier
+  put rank=1 mailbox=77 size=8
+  put rank=1 mailbox=78 size=8
+  put rank=1 mailbox=79 size=8
+"""
+        arguments = ["--set", "nic.nack=off", "--set", "nic.windows.on_chip=1", "--set", "nic.windows.misses=1"]
+        result = self.run_text(trace, *arguments)
+        self.assertEqual([(row["status"], row["tries"]) for row in result.rows("puts.csv")], [("timeout", "1")] * 3)
+        self.assertGreater(self.contexts(result, 1)["refused"], 0)
+        self.assertEqual(result.stats()["units"]["node1.nic.egress"]["acknowledgements"], 0)
+        # Who knows mailbox and key gets through.
+        result = self.run_text(trace + "  put rank=1 mailbox=1 size=8 key=9 as=p\n  wait p\n", *arguments)
+        self.assertEqual({row["name"]: row["status"] for row in result.rows("puts.csv")}["p"], "ok")
+
     def test_mailboxes_that_nobody_has_are_refused_after_a_search(self):
         text = ["rvma-trace 1", "ranks 2", "rank 0"]
         text += [f"  init_window w{i} mailbox={i} threshold=1op" for i in range(8)]

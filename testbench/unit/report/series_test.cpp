@@ -46,6 +46,7 @@ struct Table {
 TEST(Series, ShowsWhatHoldsAtTheEndOfEachInterval) {
   FinishedRun run(1);
   StatsRegistry registry;
+  registry.keep_levels();
   std::uint64_t level = 3;
   registry.add_level("node0.nic.egress", "queue", [&] { return level; });
   Series series(registry, run.recorder());
@@ -72,6 +73,7 @@ TEST(Series, DeliveriesStandWhereTheyWereAnnouncedFor) {
     Random random(seed);
     FinishedRun run(seed);
     StatsRegistry registry;
+    registry.keep_levels();
     Series series(registry, run.recorder());
     std::vector<std::pair<std::int64_t, std::uint64_t>> announced;
     Time now;
@@ -107,6 +109,7 @@ TEST(Series, DeliveriesStandWhereTheyWereAnnouncedFor) {
 TEST(Series, OneColumnForUnitsOfAKindRestartedOnesToo) {
   FinishedRun run(1);
   StatsRegistry registry;
+  registry.keep_levels();
   registry.add_level("node0.nic.egress", "queue", [] { return std::uint64_t{4}; });
   registry.add_level("node17.nic.egress", "queue", [] { return std::uint64_t{9}; });
   registry.add_level("node0.nic.transmit", "buffer_bytes", [] { return std::uint64_t{64}; });
@@ -127,6 +130,7 @@ TEST(Series, BoundedAndHighestLevelsSurviveAtRandomTimes) {
     Random random(seed);
     FinishedRun run(seed);
     StatsRegistry registry;
+    registry.keep_levels();
     std::uint64_t level = 0;
     registry.add_level("fabric.switch", "queued", [&] { return level; });
     Series series(registry, run.recorder());

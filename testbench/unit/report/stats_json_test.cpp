@@ -186,7 +186,7 @@ TEST(StatsJson, RatesAndTotals) {
   EXPECT_EQ(parsed.at("totals").at("ended").at("ok").to_number<std::uint64_t>(), totals.puts);
   std::uint64_t out_of_order = 0;
   for (const StatsRegistry::Entry& entry : run.stats().entries()) {
-    if (entry.name == "out_of_order") out_of_order += dynamic_cast<const Counter&>(*entry.stat).value();
+    if (entry.name == "out_of_order") out_of_order += entry.as<Counter>()->value();
   }
   EXPECT_EQ(parsed.at("totals").at("packets").at("out_of_order").to_number<std::uint64_t>(), out_of_order);
   const RunRecorder::Region& region = run.recorder().region();
