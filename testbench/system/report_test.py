@@ -120,6 +120,8 @@ class Report(ReportTest):
         (self.tmp / "stuck.trace").write_text("\n".join(text))
         stuck = self.results("stuck", self.tmp / "stuck.trace", status=1)
         page = self.page(partial, stuck)
+        for word in ("\u26a0 partial", "\u26a0 failed"):
+            self.assertIn(word, page.texts["summary"])
         self.assertIn("Partial", page.texts["run0"])
         self.assertIn("--limit reached", page.texts["run0"])
         self.assertIn("failed", page.texts["run1"])
