@@ -21,7 +21,7 @@ constexpr std::uint64_t kBusyPpm = 750'000;
 
 }  // namespace
 
-std::string without_numbers(const std::string& path) {
+std::string without_numbers(std::string_view path) {
   std::string kind;
   for (const char c : path) {
     if (std::isdigit(static_cast<unsigned char>(c)) == 0 && c != '-') kind += c;
@@ -127,8 +127,8 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     const std::string path = unit.path();
     std::string kind = without_numbers(path);
     if (!kinds.insert(kind).second && limits.size() >= kMostLimits) continue;
-    limits.push_back({path, std::move(kind), unit.utilisation->kind(), &unit.utilisation->widened_by(), unit.sample.work,
-                      unit.sample.busy, elapsed});
+    limits.push_back({path, std::move(kind), unit.utilisation->kind(), &unit.utilisation->widened_by(),
+                      unit.sample.work, unit.sample.busy, elapsed});
   }
   return limits;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace rvma {
 
 /// A path without instance numbers: "node3.nic.parser" -> "node.nic.parser", "fabric.link.0-1" -> "fabric.link."
-std::string without_numbers(const std::string& path);
+std::string without_numbers(std::string_view path);
 
 /// One unit against its bound. Rates are exact ratios of work to time, so that they print without rounding twice.
 struct Limit {
