@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "base/widening.hpp"
 
 namespace rvma {
 
@@ -170,13 +172,15 @@ enum class WorkKind { bits, operations };
 class Utilisation final : public StatBase {
  public:
   static constexpr StatKind kKind = StatKind::utilisation;
-  Utilisation(WorkKind kind, const char* description)
-      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), kind_(kind) {}
+  /// `widened_by` outlives all statistics.
+  Utilisation(WorkKind kind, const char* description, const Widenings& widened_by)
+      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), widened_by_(&widened_by), kind_(kind) {}
   void occupy(Time busy, std::uint64_t work) {
     busy_ += busy;
     work_ += work;
   }
   WorkKind kind() const { return kind_; }
+  const Widenings& widened_by() const { return *widened_by_; }
   Time busy() const { return busy_; }
   std::uint64_t work() const { return work_; }
   void reset() {
@@ -185,6 +189,7 @@ class Utilisation final : public StatBase {
   }
 
  private:
+  const Widenings* widened_by_;
   WorkKind kind_;
   Time busy_;
   std::uint64_t work_ = 0;
@@ -300,6 +305,23 @@ class StatsRegistry {
     for_each([&](const Entry& entry) { all.push_back(entry); });
     return all;
   }
+  /// How full a queue is now.
+  struct Level {
+    std::string_view unit_path;
+    const char* name;  ///< ends in its unit, unless it counts things
+    std::function<std::uint64_t()> now;
+  };
+  /// Before units are made: somebody will look at levels (report/series). Else they cost nothing.
+  void keep_levels() { keeps_levels_ = true; }
+  /// What `now` refers to outlives the registry.
+  void add_level(const std::string& unit_path, const char* name, std::function<std::uint64_t()> now) {
+    if (!keeps_levels_) return;
+    const auto group = first_of_unit_.find(unit_path);
+    if (group == first_of_unit_.end()) level_paths_.push_back(unit_path);
+    levels_.push_back(
+        {group == first_of_unit_.end() ? std::string_view{level_paths_.back()} : group->first, name, std::move(now)});
+  }
+  const std::vector<Level>& levels() const { return levels_; }
   /// The table outlives the registry.
   void add_table(const UtilisationTable& table) { tables_.push_back(&table); }
   const std::vector<const UtilisationTable*>& tables() const { return tables_; }
@@ -339,6 +361,9 @@ class StatsRegistry {
   std::vector<bool> continues_unit_;  ///< another group of the same path came before
   boost::unordered_flat_map<std::string_view, std::size_t> first_of_unit_;
   std::vector<const UtilisationTable*> tables_;
+  bool keeps_levels_ = false;
+  std::vector<Level> levels_;
+  std::deque<std::string> level_paths_;  ///< of units without a group
 };
 
 }  // namespace rvma

@@ -29,6 +29,7 @@
 #include "report/recorder.hpp"
 #include "report/run_report.hpp"
 #include "report/scoreboard.hpp"
+#include "report/series.hpp"
 #include "report/settle_clock.hpp"
 #include "rtl/adapter/table_factory.hpp"
 #include "workload/player.hpp"
@@ -150,6 +151,7 @@ struct ResultFiles {
   std::unique_ptr<AtomicFile> puts;
   std::unique_ptr<AtomicFile> calls;
   std::unique_ptr<AtomicFile> links;
+  std::unique_ptr<AtomicFile> series;
   std::unique_ptr<AtomicFile> stats;
 
   bool open(const std::string& directory, ErrorList& errors) {
@@ -171,11 +173,12 @@ struct ResultFiles {
     puts = make("puts.csv");
     calls = make("calls.csv");
     links = make("links.csv");
+    series = make("series.csv");
     stats = make("stats.json");
     return errors.empty();
   }
   bool commit(ErrorList& errors) {
-    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), stats.get()}) {
+    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), series.get(), stats.get()}) {
       if (const auto error = file->commit()) errors.add(*error);
     }
     return errors.empty();
@@ -280,6 +283,9 @@ class Clockwork {
   /// `is_over` says that what happens from `next` on, and nothing before, is nobody's concern any more.
   void on_idle(std::function<bool(Time next)> is_over) { is_over_ = std::move(is_over); }
 
+  /// Samples are taken between slices.
+  void sample(Series& series) { series_ = &series; }
+
   End run() {
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
@@ -295,13 +301,15 @@ class Clockwork {
       // A slice that begins at the next event: idle time is skipped, not stepped through.
       const Time next = Time::from_ps(static_cast<std::int64_t>(sc_core::sc_time_to_pending_activity().value()));
       if (is_over_ && is_over_(SimContext::now() + next)) return End::starved;
+      if (series_ != nullptr) series_->advance(std::min(SimContext::now() + next, limit_));
       const Time left = limit_ - SimContext::now();
       if (next > left) {
         // Nothing happens until then, but the time has been simulated.
         if (left > Time::zero()) sc_core::sc_start(SimContext::to_sc(left), sc_core::SC_RUN_TO_TIME);
         return limit_end_;
       }
-      const Time step = std::max(std::min(next + slice, left), Time::from_ps(1));
+      Time step = std::max(std::min(next + slice, left), Time::from_ps(1));
+      if (series_ != nullptr) step = std::max(std::min(step, series_->next() - SimContext::now()), Time::from_ps(1));
       sc_core::sc_start(SimContext::to_sc(step), sc_core::SC_EXIT_ON_STARVATION);
       // Limits of the machine are looked at between slices: none may last long, however much happens in it.
       const std::int64_t took_ns = watch_.elapsed_ns() - began_ns;
@@ -319,6 +327,7 @@ class Clockwork {
   const Player& player_;
   Progress& progress_;
   std::function<bool(Time)> is_over_;
+  Series* series_ = nullptr;
   Time limit_;
   End limit_end_;
 };
@@ -356,9 +365,14 @@ class Run {
         limits_(context_.stats()),
         watch_(options),
         progress_(options.progress, trace.total_operations(), recorder_) {
+    if (writes_) {
+      context_.stats().keep_levels();
+      series_ = std::make_unique<Series>(context_.stats(), recorder_);
+    }
     nic_observers_.add(registry_);
     nic_observers_.add(recorder_);
     recording_->attach(registry_, trace, config, timeline_run(), nic_observers_);
+    if (series_) nic_observers_.add(*series_);
     std::vector<PlayerObserver*> player_observers{&recorder_, &limits_};
     if (options.check) {
       scoreboard_ = std::make_unique<Scoreboard>(
@@ -401,6 +415,7 @@ class Run {
   void execute(RunReport& report) {
     Clockwork clockwork(options_, watch_, *player_, progress_);
     clockwork.on_idle([this](Time next) { return is_over(next); });
+    if (series_) clockwork.sample(*series_);
     const auto began = std::chrono::steady_clock::now();
     const End end = clockwork.run();
     if (end == End::starved && system_->drained_at() > SimContext::now()) {
@@ -412,6 +427,7 @@ class Run {
 
     const Time now = SimContext::now();
     report.end = now;
+    if (series_) series_->finish(now);
     // A refused post of a program that made no later call: its answer lies in memory.
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
     recorder_.finish(now, system_->losses());
@@ -431,6 +447,7 @@ class Run {
     return recording_->finish(report.end, report.problems, errors);
   }
   void write_links(std::ostream& out) const { write_links_csv(out, system_->fabric(), SimContext::now()); }
+  void write_series(std::ostream& out) const { series_->write(out); }
 
  private:
   TimelineRun timeline_run() const {
@@ -541,8 +558,11 @@ class Run {
     report.recorder = &recorder_;
     report.scoreboard = scoreboard_.get();
     report.stats = &context_.stats();
+    report.on_chip = on_chip_bytes(config_.nic);
     report.limits = limits_.limits(recorder_.region());
-    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), stage_waits(context_.stats()));
+    report.waits = stage_waits(context_.stats());
+    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), report.waits);
+    report.key_ranges = ranges_of_widening_keys(report.limits, keys_of(copy));
     report.out_dir = options_.out_dir;
   }
 
@@ -556,6 +576,7 @@ class Run {
   RunRecorder recorder_;
   std::unique_ptr<Recording> recording_;  ///< asks the registry until it goes
   LimitsObserver limits_;
+  std::unique_ptr<Series> series_;  ///< null without --out
   Watch watch_;
   Progress progress_;
   std::unique_ptr<Scoreboard> scoreboard_;
@@ -645,6 +666,7 @@ int run_command(const std::vector<std::string>& arguments) {
   if (!errors.empty()) return report_errors(errors);
   if (!options.out_dir.empty()) {
     run.write_links(files.links->stream());
+    run.write_series(files.series->stream());
     write_stats_json(files.stats->stream(), report);
     if (!files.commit(errors)) return report_errors(errors);
   }

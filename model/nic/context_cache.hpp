@@ -46,7 +46,10 @@ struct ContextCacheStats {
   Peak outstanding{"fetches", "most searches and fetches under way at once"};
   Peak resident{"contexts", "most contexts on the NIC at once"};
   Peak spilled{"contexts", "most contexts in host memory only at once"};
-  Utilisation fetch{WorkKind::operations, "searches and fetches, as many at a time as there may be outstanding"};
+  Utilisation fetch;
+  explicit ContextCacheStats(const Widenings& widened_by = kNotWidened)
+      : fetch(WorkKind::operations, "searches and fetches, as many at a time as there may be outstanding", widened_by) {
+  }
   BOOST_DESCRIBE_CLASS(ContextCacheStats, (),
                        (hits, misses, refused, fetches, searches, unknown, evictions, write_backs, read_bytes,
                         written_bytes, fetch_ns, waited_in_context_ns, outstanding, resident, spilled, fetch),

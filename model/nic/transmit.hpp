@@ -66,7 +66,7 @@ struct TransmitStats {
   Counter list_stalls{"stalls", "times that the next packet waited for its page list"};
   Peak open_puts{"puts", "puts held at a time"};
   Peak buffer{"bytes", "payload being read or waiting for the link"};
-  Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
+  Utilisation cut{WorkKind::operations, "packets cut, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
                        (puts, get_requests, get_answers, rdma_messages, answers_given_up, messages, retries, packets,
                         payload_bytes, abandoned, resent, resent_bytes, lost_by_evidence, timed_out, resent_in_vain,

@@ -4,9 +4,11 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cctype>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/int128.hpp"
 #include "base/value_text.hpp"
 
@@ -17,14 +19,17 @@ constexpr std::uint64_t kMillion = 1'000'000;
 /// From this share on a unit is what limits; below it, it waits for something itself a good part of the time.
 constexpr std::uint64_t kBusyPpm = 750'000;
 
-/// "node3.nic.parser" -> "node.nic.parser", "fabric.link.0-1" -> "fabric.link."
-std::string without_numbers(const std::string& path) {
+}  // namespace
+
+std::string without_numbers(std::string_view path) {
   std::string kind;
   for (const char c : path) {
     if (std::isdigit(static_cast<unsigned char>(c)) == 0 && c != '-') kind += c;
   }
   return kind;
 }
+
+namespace {
 
 /// Units of which a list of limits tells, the busiest of each kind besides.
 constexpr std::size_t kMostLimits = 4096;
@@ -45,7 +50,7 @@ struct LimitsObserver::Unit {
   std::optional<StatsRegistry::Entry> entry;  ///< none: of `table`
   const UtilisationTable* table = nullptr;
   std::size_t index = 0;  ///< in `table`
-  WorkKind kind = WorkKind::bits;
+  const Utilisation* utilisation = nullptr;
   Sample sample;
   std::string path() const { return entry ? entry->path() : table->unit(index); }
 };
@@ -99,7 +104,7 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     return Sample{last[of].busy - before.busy, last[of].work - before.work};
   };
   registry_.for_each_utilisation([&](const StatsRegistry::Entry& entry, const Utilisation& unit) {
-    units.push_back({entry, nullptr, 0, unit.kind(), since_begin(index++)});
+    units.push_back({entry, nullptr, 0, &unit, since_begin(index++)});
   });
   for (const UtilisationTable* table : registry_.tables()) {
     // Its busiest unit stands for all of them.
@@ -108,7 +113,7 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
       if (since_begin(index + busiest).busy < since_begin(index + i).busy) busiest = i;
     }
     if (table->size() > 0) {
-      units.push_back({std::nullopt, table, busiest, table->utilisation(busiest).kind(), since_begin(index + busiest)});
+      units.push_back({std::nullopt, table, busiest, &table->utilisation(busiest), since_begin(index + busiest)});
     }
     index += table->size();
   }
@@ -122,9 +127,25 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     const std::string path = unit.path();
     std::string kind = without_numbers(path);
     if (!kinds.insert(kind).second && limits.size() >= kMostLimits) continue;
-    limits.push_back({path, std::move(kind), unit.kind, unit.sample.work, unit.sample.busy, elapsed});
+    limits.push_back({path, std::move(kind), unit.utilisation->kind(), &unit.utilisation->widened_by(),
+                      unit.sample.work, unit.sample.busy, elapsed});
   }
   return limits;
+}
+
+std::vector<std::pair<std::string, std::string>> ranges_of_widening_keys(const std::vector<Limit>& limits,
+                                                                         const std::vector<KeyRef>& keys) {
+  std::vector<std::pair<std::string, std::string>> ranges;
+  std::set<std::string_view> seen;
+  for (const Limit& limit : limits) {
+    for (const Widening& widening : *limit.widened_by) {
+      if (widening.key == nullptr || !seen.insert(widening.key).second) continue;
+      const auto key = std::find_if(keys.begin(), keys.end(), [&](const KeyRef& k) { return k.path == widening.key; });
+      RVMA_ASSERT(key != keys.end(), "a unit is widened by a key that exists");
+      ranges.emplace_back(key->path, key->key->range_text());
+    }
+  }
+  return ranges;
 }
 
 std::vector<StageWait> stage_waits(const StatsRegistry& registry) {

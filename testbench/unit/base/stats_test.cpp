@@ -87,7 +87,7 @@ struct Group {
   TimeSum stalled_ns{"time stalled"};
   Peak depth{"packets", "deepest queue"};
   Histogram latency_ns{"latency"};
-  Utilisation datapath{WorkKind::bits, "the data path"};
+  Utilisation datapath{WorkKind::bits, "the data path", kNotWidened};
   BOOST_DESCRIBE_CLASS(Group, (), (packets, stalled_ns, depth, latency_ns, datapath), (), ())
 };
 

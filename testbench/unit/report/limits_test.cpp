@@ -8,11 +8,11 @@ namespace {
 
 struct UnitStats {
   Counter packets{"packets", "not a utilisation"};
-  Utilisation work{WorkKind::bits, "bits"};
+  Utilisation work{WorkKind::bits, "bits", kNotWidened};
   BOOST_DESCRIBE_CLASS(UnitStats, (), (packets, work), (), ())
 };
 struct PortStats {
-  Utilisation port{WorkKind::operations, "operations"};
+  Utilisation port{WorkKind::operations, "operations", kNotWidened};
   BOOST_DESCRIBE_CLASS(PortStats, (), (port), (), ())
 };
 
