@@ -159,6 +159,8 @@ const std::vector<Row>& rows() {
       {"connection_ends", "connections brought up (ends)", 0, unit(".software", "connections")},
       {"exchanges", "address exchanges", 0, unit(".software", "requests")},
       {"exchange_mean_ns", "time of an exchange, mean (ns)", 1, exchange_ns},
+      {"advertisements", "buffers advertised", 0, unit(".software", "advertisements")},
+      {"advertised_writes", "writes without an exchange", 0, unit(".software", "advertised_writes")},
       {"control_messages", "control messages", 0, unit(".software", "control_messages")},
       {"control_bytes", "control messages (bytes)", 0, unit(".software", "control_bytes")},
       {"pcie_up_bytes", "PCIe to the hosts (bytes)", 0, unit(".pcie", "upstream_wire_bytes")},
@@ -214,6 +216,55 @@ void print_stages(std::ostream& out, const std::vector<Variant>& variants) {
   out << "In RDMA, `doorbell` is what comes before the write: connection, exchange of addresses, software.\n";
 }
 
+/// Where the time of a message of the message layer goes: parts of its way, in MessageStats.
+struct Part {
+  const char* name;
+  const char* label;
+};
+constexpr std::array<Part, 8> kParts{{{"send_copy_ns", "copy at the sender"},
+                                      {"credit_wait_ns", "wait for a slot"},
+                                      {"handshake_ns", "rendezvous handshake"},
+                                      {"transfer_ns", "transfer of the payload"},
+                                      {"matching_ns", "matching"},
+                                      {"late_receiver_ns", "wait for the recv"},
+                                      {"receive_copy_ns", "copy at the receiver"},
+                                      {"way_ns", "total"}}};
+
+double received_messages(const json::value& stats) {
+  return at(stats, "/units/messages/eager") + at(stats, "/units/messages/rendezvous");
+}
+/// Mean over the messages that were received.
+double part_of(const json::value& stats, const Part& part) {
+  const double messages = received_messages(stats);
+  return messages == 0 ? 0 : at(stats, (std::string{"/units/messages/"} + part.name).c_str()) / messages;
+}
+
+/// The transfer is the NIC's (and in RDMA its software's); everything else is the message layer's, which is the same
+/// code over every NIC.
+void print_messages(std::ostream& out, const std::vector<Variant>& variants) {
+  const json::value& first = variants.front().stats;
+  if (received_messages(first) == 0) return;
+  out << "Where the time of a message goes (message layer; mean, ns), and the difference to RVMA\n";
+  for (const Part& part : kParts) {
+    out << fmt::format(kFirst, std::string{"  "} + part.label);
+    for (const Variant& variant : variants) out << cell(part_of(variant.stats, part), 1);
+    for (std::size_t i = 1; i < variants.size(); ++i) {
+      out << fmt::format(" {:>+16.1f}", part_of(variants[i].stats, part) - part_of(first, part));
+    }
+    out << "\n";
+  }
+  const auto print = [&](const char* label, const char* path, double scale, int decimals) {
+    out << fmt::format(kFirst, label);
+    for (const Variant& variant : variants) out << cell(at(variant.stats, path) * scale, decimals);
+    out << "\n";
+  };
+  print("messages received, eager", "/units/messages/eager", 1, 0);
+  print("                   rendezvous", "/units/messages/rendezvous", 1, 0);
+  print("messages of the layer itself", "/units/messages/control", 1, 0);
+  print("core time of copies (us)", "/units/messages/copying_ns", 1e-3, 3);
+  print("first issued to last there (us)", "/units/messages/span_ns", 1e-3, 3);
+}
+
 /// Rows of completions.csv by who and which epoch: length and checksum.
 std::map<std::string, std::string> completions_of(const Variant& variant) {
   std::map<std::string, std::string> found;
@@ -263,6 +314,9 @@ std::optional<Error> write_json(const std::string& directory, const std::vector<
     out << (i == 0 ? "\n" : ",\n") << fmt::format("{{\"name\":\"{}\"", variants[i].directory);
     for (const Row& row : rows()) {
       out << fmt::format(",\"{}\":{:.{}f}", row.name, row.figure(variants[i].stats), row.decimals);
+    }
+    if (received_messages(variants[i].stats) > 0) {
+      out << ",\"messages\":" << json::serialize(variants[i].stats.at("units").at("messages"));
     }
     out << ",\"breakdown_ns\":" << json::serialize(variants[i].stats.at("breakdown_ns")) << "}";
   }
@@ -395,6 +449,7 @@ int compare_command(const std::vector<std::string>& given) {
   std::ostringstream text;
   print_table(text, variants);
   print_stages(text, variants);
+  print_messages(text, variants);
   print_sameness(text, variants);
   if (!is_quiet) std::cout << text.str();
   if (out) {

@@ -25,6 +25,7 @@
 #include "report/atomic_file.hpp"
 #include "report/limits.hpp"
 #include "report/links_csv.hpp"
+#include "report/message_log.hpp"
 #include "report/progress.hpp"
 #include "report/recorder.hpp"
 #include "report/run_report.hpp"
@@ -153,8 +154,9 @@ struct ResultFiles {
   std::unique_ptr<AtomicFile> links;
   std::unique_ptr<AtomicFile> series;
   std::unique_ptr<AtomicFile> stats;
+  std::unique_ptr<AtomicFile> messages;  ///< null: the trace has none
 
-  bool open(const std::string& directory, ErrorList& errors) {
+  bool open(const std::string& directory, bool has_messages, ErrorList& errors) {
     std::error_code failure;
     std::filesystem::create_directories(directory, failure);
     if (failure) {
@@ -175,10 +177,13 @@ struct ResultFiles {
     links = make("links.csv");
     series = make("series.csv");
     stats = make("stats.json");
+    if (has_messages) messages = make("messages.csv");
     return errors.empty();
   }
   bool commit(ErrorList& errors) {
-    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), series.get(), stats.get()}) {
+    for (AtomicFile* file :
+         {completions.get(), puts.get(), calls.get(), links.get(), series.get(), stats.get(), messages.get()}) {
+      if (file == nullptr) continue;
       if (const auto error = file->commit()) errors.add(*error);
     }
     return errors.empty();
@@ -384,6 +389,13 @@ class Run {
       nic_observers_.add(*scoreboard_);
       player_observers.push_back(scoreboard_.get());
     }
+    if (trace.has_messages()) {
+      MessageLog::Fail fail;
+      if (scoreboard_) fail = [this](Time at, const std::string& what) { scoreboard_->add_failure(at, what); };
+      message_log_ = std::make_unique<MessageLog>(trace, files.messages ? &files.messages->stream() : nullptr,
+                                                  with_bytes_ ? buffer_reader() : RunRecorder::ReadBuffer{}, fail);
+      player_observers.push_back(message_log_.get());
+    }
     if (writes_ || options.check) {
       settle_clock_ = std::make_unique<SettleClock>("results", context_);
       settle_clock_->on_settle([this](Time now) {
@@ -431,6 +443,7 @@ class Run {
     // A refused post of a program that made no later call: its answer lies in memory.
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
     recorder_.finish(now, system_->losses());
+    if (message_log_) message_log_->finish();
     judge(end, report);
     for (std::string& problem : waves_.close()) report.problems.push_back(std::move(problem));
     if (scoreboard_) {
@@ -580,6 +593,7 @@ class Run {
   Watch watch_;
   Progress progress_;
   std::unique_ptr<Scoreboard> scoreboard_;
+  std::unique_ptr<MessageLog> message_log_;  ///< null: the trace has no messages
   std::unique_ptr<SettleClock> settle_clock_;
   ObserverList nic_observers_;
   std::unique_ptr<System> system_;
@@ -653,7 +667,8 @@ int run_command(const std::vector<std::string>& arguments) {
   recording->open((trace->ranks() + config.workload.ranks_per_node - 1) / config.workload.ranks_per_node, errors);
   if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
-  if (!options.out_dir.empty() && !files.open(options.out_dir, errors)) return report_errors(errors);
+  if (!options.out_dir.empty() && !files.open(options.out_dir, trace->has_messages(), errors))
+    return report_errors(errors);
 
   // 3. Run, and tell.
   const std::size_t nodes = trace->ranks() / config.workload.ranks_per_node;

@@ -41,8 +41,7 @@ void Core::run(std::function<void()> program) {
 
 void Core::crash() {
   if (thread_.valid() && !thread_.terminated()) thread_.kill();
-  if (watched_) memory_.unwatch(*watched_);
-  watched_.reset();
+  unwatch();
   resume_.cancel();
   sleep_ = Sleep::none;
   waiting_ = false;
@@ -119,12 +118,19 @@ void Core::block() {
 }
 
 void Core::watch(PhysicalAddress word) {
-  watched_ = memory_.watch(word, 8, [this] { on_word_written(); });
+  watched_.push_back(memory_.watch(word, 8, [this] { on_word_written(); }));
+}
+
+void Core::unwatch() {
+  for (const std::uint64_t handle : watched_) memory_.unwatch(handle);
+  watched_.clear();
 }
 
 /// The monitor saw a write: the thread goes on after what noticing it costs, in one step.
 void Core::on_word_written() {
-  watched_.reset();
+  // The one that has fired is gone already.
+  if (watched_.size() > 1) unwatch();
+  watched_.clear();
   woken_at_ = now();
   if (sleep_ == Sleep::mwait) {
     resume_after(mwait_wakeup_);
@@ -154,6 +160,40 @@ void Core::mwait(PhysicalAddress word) {
   ++stats_.wakeups;
   stats_.asleep_ns += woken_at_ - sleep_from_;
   stats_.burned_ns += mwait_wakeup_;
+}
+
+void Core::wait_any(const std::vector<PhysicalAddress>& words, WaitHow how, sc_core::sc_event* wake) {
+  const auto is_written = [this](PhysicalAddress word) { return load64(word) != 0; };
+  const bool polls = completes_in_software_ || how == WaitHow::poll;
+  if (polls) ++stats_.polls;
+  if (std::any_of(words.begin(), words.end(), is_written)) return;
+  const Time start = now();
+  sleep_ = polls ? Sleep::poll : Sleep::mwait;
+  sleep_from_ = start;
+  woken_at_ = Time::max();
+  for (const PhysicalAddress word : words) watch(word);
+  waiting_ = true;
+  if (wake == nullptr) {
+    sc_core::wait(resume_);
+  } else {
+    sc_core::wait(resume_ | *wake);
+  }
+  context().count_activation();
+  waiting_ = false;
+  const bool by_word = !woken_at_.is_never();
+  // Woken by both at once, or while the wake-up from mwait is on its way.
+  resume_.cancel();
+  unwatch();
+  if (polls) {
+    stats_.burned_ns += now() - start;
+  } else {
+    stats_.asleep_ns += (by_word ? woken_at_ : now()) - start;
+    if (by_word) {
+      ++stats_.wakeups;
+      stats_.burned_ns += mwait_wakeup_;
+    }
+  }
+  sleep_ = Sleep::none;
 }
 
 void Core::wait_change(PhysicalAddress address, std::uint64_t old) {

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <systemc>
 #include <tlm>
+#include <vector>
 
 #include "base/component.hpp"
 #include "host/config.hpp"
@@ -79,6 +79,9 @@ class Core : public Component {
   Time wait_nonzero(PhysicalAddress word, WaitHow how, const std::function<void()>& arm);
   /// Returns once the 8-byte word at `address` is no longer `old` (flow control of the command ring), by mwait.
   void wait_change(PhysicalAddress address, std::uint64_t old);
+  /// Returns once one of the 8-byte words is not 0, or `wake` is notified (null: nothing else wakes it); by mwait, or by
+  /// polling all of them, as wait_nonzero() does. A wake-up by `wake` costs nothing.
+  void wait_any(const std::vector<PhysicalAddress>& words, WaitHow how, sc_core::sc_event* wake);
   /// Sleeps until `wake` is notified (barriers and other things outside the machine); costs nothing.
   void block_on(sc_core::sc_event& wake);
   /// True while the core is in wait_nonzero(), wait_change() or block_on(): a run that ends so cannot finish.
@@ -98,6 +101,7 @@ class Core : public Component {
   void thread(const std::function<void()>& program);
   void resume_after(Time delay);
   void watch(PhysicalAddress word);
+  void unwatch();
   void pause(Time time);
   void block();
   void mwait(PhysicalAddress word);
@@ -116,7 +120,7 @@ class Core : public Component {
   Time computing_until_;
 
   sc_core::sc_process_handle thread_;
-  std::optional<std::uint64_t> watched_;  ///< handle of the monitor that the thread sleeps on
+  std::vector<std::uint64_t> watched_;  ///< handles of the monitors that the thread sleeps on
   Sleep sleep_ = Sleep::none;
   Time sleep_from_;  ///< poll: the instant of the last poll before the word was written
   Time woken_at_;    ///< the cause of the wake-up

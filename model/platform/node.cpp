@@ -97,7 +97,8 @@ void Node::make_provider() {
                                         p.first_rank,
                                         p.ranks,
                                         config_.workload.ranks_per_node,
-                                        completion_of(config_, p.ranks)};
+                                        completion_of(config_, p.ranks),
+                                        p.directory};
   auto& nic = static_cast<RdmaNic&>(*nics_.front());
   provider_ = std::make_unique<Provider>("software", context_, parameters, memory_, frames_, nic,
                                          incarnations_.front()->observers);

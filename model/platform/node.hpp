@@ -42,6 +42,7 @@ class Node : public sc_core::sc_module {
     Protocol protocol = Protocol::rvma;
     std::uint32_t ranks = 0;  ///< of all nodes
     const NicConfig& nic_config;
+    ProviderDirectory* directory = nullptr;  ///< rdma only
   };
   Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& parameters,
        Pools& pools, const ObserverList& observers);

@@ -37,6 +37,8 @@ RdmaCompletion completion_of(const Config& config, std::uint32_t ranks) {
   if (config.rdma.ooo_tracking) return RdmaCompletion::write_imm_tracked;
   if (!is_ordered(config, ranks)) return RdmaCompletion::ack_then_send;
   // Payload that PCIe may reorder can show its last byte first; without bytes there is nothing to poll.
+  // The length of a message that did not ask is not known beforehand.
+  if (config.rdma.exchange.get() == RdmaExchange::advertised) return RdmaCompletion::write_imm;
   const bool has_last_byte = !config.host.pcie.relaxed_ordering && config.workload.payload.get() == PayloadMode::bytes;
   return has_last_byte ? RdmaCompletion::last_byte : RdmaCompletion::write_imm;
 }
@@ -58,6 +60,9 @@ void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors)
   require(completion != RdmaCompletion::last_byte || config.workload.payload.get() == PayloadMode::bytes,
           "rdma.completion: last_byte polls the payload, and workload.payload is none",
           "expected workload.payload bytes, or another completion");
+  require(completion != RdmaCompletion::last_byte || config.rdma.exchange.get() == RdmaExchange::per_put,
+          "rdma.completion: last_byte has to know a message's length, and rdma.exchange is advertised",
+          "expected rdma.exchange per_put, or another completion");
   const std::uint64_t queue_pairs = std::uint64_t{config.workload.ranks_per_node} * ranks;
   require(queue_pairs < RdmaState::kManagement,
           std::to_string(ranks) + " ranks on " + std::to_string(nodes_of(config, ranks)) +

@@ -93,7 +93,8 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
                                       count_events(node_events, NodeId{n}, FaultKind::node_restart),
                                       protocol,
                                       ranks,
-                                      nic_config_};
+                                      nic_config_,
+                                      &directory_};
     nodes_.push_back(
         std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, parameters, pools_, observers));
     attachments.push_back({&nodes_.back()->network_input(), config.nic.receive.buffer});

@@ -60,6 +60,7 @@ class System {
   std::uint32_t ranks_per_node_;
   const NicConfig nic_config_;  ///< of every node
   Pools pools_;
+  ProviderDirectory directory_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<NodeEvents> node_events_;

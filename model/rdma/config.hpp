@@ -13,6 +13,10 @@ namespace rvma {
 enum class RdmaCompletion : std::uint8_t { automatic, last_byte, write_imm, write_imm_tracked, ack_then_send };
 BOOST_DESCRIBE_ENUM(RdmaCompletion, automatic, last_byte, write_imm, write_imm_tracked, ack_then_send)
 
+/// How a sender learns where to write.
+enum class RdmaExchange : std::uint8_t { per_put, advertised };
+BOOST_DESCRIBE_ENUM(RdmaExchange, per_put, advertised)
+
 /// State on the NIC that spills to host memory behind a cache.
 struct RdmaStateConfig {
   Key<std::uint32_t> on_chip;
@@ -44,6 +48,12 @@ struct RdmaConfig {
   Key<RdmaCompletion> completion{RdmaCompletion::automatic,
                                  "how a write's completion is told at its receiver; automatic: the fastest that is "
                                  "right on the configured fabric"};
+  Key<RdmaExchange> exchange{RdmaExchange::per_put,
+                             "per_put: every put asks its receiver for an address; advertised: the receiver tells the "
+                             "rank that uses a window of each buffer when it is posted, and puts write at once"};
+  Key<std::uint32_t> registration_cache{
+      0, {0, 1U << 20U}, "regions of a process that stay registered when their buffers complete, for the same memory to "
+                         "be posted again without registration; 0: none"};
   Key<bool> ooo_tracking{
       false, "the NIC tracks packets out of order: it signals a message when it and all before it are whole"};
   RdmaStateConfig queue_pairs{512, "queue pair contexts on the NIC"};  // JingZhao: 512
@@ -52,9 +62,11 @@ struct RdmaConfig {
       256, {1, 65536}, "receive buffers that a process keeps posted, for all its queue pairs together"};
   Key<std::uint32_t> completion_queue{4096, {16, 1U << 20U}, "entries of a process's completion queue; a power of two"};
   Key<std::uint32_t> reads{64, {1, 1U << 20U}, "reads of others being answered at a time; beyond it `busy`"};
+  Key<std::uint32_t> open_reads{
+      65536, {1, 65536}, "reads of a node that are under way at a time; software holds further ones back"};
   RdmaSoftwareConfig software;
   BOOST_DESCRIBE_CLASS(RdmaConfig, (),
-                       (completion, ooo_tracking, queue_pairs, regions, receives, completion_queue, reads, software),
+                       (completion, exchange, registration_cache, ooo_tracking, queue_pairs, regions, receives, completion_queue, reads, open_reads, software),
                        (), ())
 };
 

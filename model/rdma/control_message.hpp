@@ -23,22 +23,31 @@ enum class ControlKind : std::uint8_t {
   get_request,          ///< may I read them?
   get_grant,            ///< yes: at `address`, with `key`
   refusal,              ///< no, for a reason; `ok`: there was nothing to write, and it counts
-  written               ///< what `ticket` granted is written and acknowledged
+  written,              ///< what `ticket` granted is written and acknowledged
+  advertisement,        ///< the next buffer of the mailbox is yours: at `offset`, `length` bytes, with `key`
+  use_advertised,       ///< to a put_request: not granted, because buffers are advertised to you
+  revoke,               ///< use no more buffers of the mailbox that were advertised in this era
+  revoked               ///< I do not; I have used `length` of them
 };
 BOOST_DESCRIBE_ENUM(ControlKind, connect_request, connect_reply, connect_ready, put_request, put_grant, get_request,
-                    get_grant, refusal, written)
+                    get_grant, refusal, written, advertisement, use_advertised, revoke, revoked)
 
 struct ControlMessage {
   ControlKind kind = ControlKind::connect_request;
   Outcome outcome = Outcome::pending;  ///< of a refusal
+  bool is_managed = false;             ///< advertisements: the put's offset does not count
+  bool does_not_suit = false;          ///< put_request: what is advertised does not suit it
   std::uint32_t rank = 0;              ///< of the sender
   std::uint32_t request = 0;           ///< the asker's number of its request, in requests and their answers
   std::uint32_t ticket = 0;            ///< the granter's number of its grant
-  std::uint32_t key = 0;               ///< requests: of the mailbox; grants: of the region
-  std::uint32_t message = 0;           ///< requests: number of the message that the put is
+  std::uint32_t key = 0;               ///< requests: of the mailbox; grants, advertisements: of the region
+  std::uint32_t message = 0;           ///< requests: number of the message that the put is; advertisements: the mailbox's key
   std::uint64_t mailbox = 0;           ///< grants: the address
   std::uint64_t offset = 0;            ///< bytes
   std::uint64_t length = 0;            ///< bytes
+  std::uint64_t least = 0;             ///< advertisements: bytes that a message must have to fill the buffer
+  std::uint32_t era = 0;               ///< of advertisements of a mailbox: ends when they are revoked
+  std::uint32_t sequence = 0;          ///< of an advertisement in its era, from 0
 };
 
 ControlBytes encode(const ControlMessage& message);

@@ -49,6 +49,11 @@ Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, con
   commands.register_b_transport(this, &Provider::b_transport);
   // What a call or a misfit makes due is taken where it is done, after observers know of it.
   windows_.on_expired([this] { reap(); });
+  if (p_.directory != nullptr) {
+    std::vector<Provider*>& all = p_.directory->providers;
+    if (all.size() <= p_.node.index()) all.resize(p_.node.index() + 1);
+    all[p_.node.index()] = this;
+  }
   nic_.on_placed([this](const RdmaNic::Placed& packet) { placed(packet); });
   context.stats().add(path(), stats_);
 }
@@ -131,7 +136,7 @@ void Provider::arm(Process& process) {
   const bool is_call = item.kind == ItemKind::descriptor;
   const Time begin = is_call ? now() : std::max(now(), process.core.computing_until());
   if (begin > now()) stats_.held_up_ns += begin - now();
-  const Time cost = cost_of(item) + std::exchange(process.debt, Time::zero());
+  const Time cost = cost_of(process, item) + std::exchange(process.debt, Time::zero());
   stats_.busy_ns += cost;
   process.wakeup.at(begin + cost);
 }
@@ -148,7 +153,7 @@ void Provider::run(Process& process) {
   }
 }
 
-Time Provider::cost_of(const Item& item) const {
+Time Provider::cost_of(const Process& process, const Item& item) const {
   const RdmaSoftwareConfig& software = p_.rdma.software;
   switch (item.kind) {
     case ItemKind::entry:
@@ -163,6 +168,7 @@ Time Provider::cost_of(const Item& item) const {
   const auto opcode = static_cast<Opcode>(item.descriptor[0]);
   if (opcode != Opcode::post_buffer && opcode != Opcode::post_one_time_buffer) return software.handle;
   const std::optional<Descriptor> call = decode_descriptor(item.descriptor);
+  if (call && is_registered(process, *call)) return software.handle;
   const std::uint64_t pages =
       call ? (call->local.value() % page_bytes_ + std::max<std::uint64_t>(call->length, 1) - 1) / page_bytes_ : 0;
   return software.handle.get() + software.registration.get() +
@@ -288,6 +294,7 @@ void Provider::request_ended(Process& process, const Cqe& cqe) {
       written(process, request.put, cqe.outcome);
       return;
     case Request::Kind::read:
+      read_has_ended();
       if (cqe.outcome == Outcome::ok) {
         complete(process.puts[request.put].ticket);
       } else {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <systemc>
 #include <tlm>
+#include <utility>
 #include <vector>
 
 #include "base/component.hpp"
@@ -35,16 +36,27 @@
 
 namespace rvma {
 
+class Provider;
+
+/// The software of all nodes: one tells another of what it has bound there (provider_advertising.cpp).
+struct ProviderDirectory {
+  std::vector<Provider*> providers;  ///< by node
+};
+
 struct ProviderStats {
   Counter connections{"connections", "connections set up, each end counts"};
   Counter requests{"messages", "requests for an address sent"};
   Counter grants{"messages", "addresses given out"};
   Counter refusals{"messages", "requests refused"};
+  Counter advertisements{"messages", "buffers told to the rank that uses them, before it asked"};
+  Counter advertised_writes{"writes", "writes to advertised buffers, without an exchange"};
+  Counter revocations{"messages", "advertised buffers asked back"};
   Counter notices{"messages", "news of completion sent behind a write"};
   Counter control_messages{"messages", "messages of the software sent, all kinds"};
   Counter control_bytes{"bytes", "of those messages"};
   Counter completion_entries{"entries", "entries of completion queues handled"};
   Counter regions{"regions", "regions registered"};
+  Counter regions_reused{"regions", "buffers posted in memory that was registered still"};
   Counter writes{"writes", "writes posted"};
   Counter reads{"reads", "reads posted"};
   TimeSum busy_ns{"core time of this software"};
@@ -52,8 +64,8 @@ struct ProviderStats {
   TimeSum exchange_ns{"time from a request for an address to its answer, each on its own, connection set-up included"};
   Peak queue{"items", "descriptors, entries and retries waiting for a core at a time"};
   BOOST_DESCRIBE_CLASS(ProviderStats, (),
-                       (connections, requests, grants, refusals, notices, control_messages, control_bytes,
-                        completion_entries, regions, writes, reads, busy_ns, held_up_ns, exchange_ns, queue),
+                       (connections, requests, grants, refusals, advertisements, advertised_writes, revocations,
+                        notices, control_messages, control_bytes, completion_entries, regions, regions_reused, writes, reads, busy_ns, held_up_ns, exchange_ns, queue),
                        (), ())
 };
 
@@ -74,6 +86,7 @@ class Provider : public Component {
     std::uint32_t ranks = 0;
     std::uint32_t ranks_per_node = 1;
     RdmaCompletion completion = RdmaCompletion::ack_then_send;  ///< never automatic
+    ProviderDirectory* directory = nullptr;
   };
   /// Everything that is referred to outlives the provider.
   Provider(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, MemoryIf& memory,
@@ -92,6 +105,8 @@ class Provider : public Component {
   struct Put;
   struct Inbound;
   struct Request;
+  struct Advertising;
+  struct Advertised;
   enum class ItemKind : std::uint8_t { descriptor, entry, last_byte, retry };
   struct Late;
   struct Drained {
@@ -116,7 +131,7 @@ class Provider : public Component {
   void add_item(Process& process, const Item& item);
   void arm(Process& process);
   void run(Process& process);
-  Time cost_of(const Item& item) const;
+  Time cost_of(const Process& process, const Item& item) const;
   void perform(Process& process, const Item& item);
   void watch_queue(Process& process);
   void take_entries(Process& process);
@@ -140,6 +155,8 @@ class Provider : public Component {
   // Sender (provider_messages.cpp)
   void start(Process& process, const Descriptor& descriptor);
   void ask(Process& process, std::uint32_t put);
+  void ask_later(const Process& process, std::uint32_t put);
+  void write_to(Process& process, std::uint32_t put, VirtualAddress address, std::uint32_t key);
   void granted(Process& process, const ControlMessage& grant);
   void refused(Process& process, const ControlMessage& refusal);
   void retry_due();
@@ -150,9 +167,30 @@ class Provider : public Component {
   void open_for_answer(Process& process, std::uint32_t get);
   void let_read(Process& process, const ControlMessage& request);
   void read(Process& process, const ControlMessage& grant);
+  void read_has_ended();
   void answered(const Completion& completion);
   void give_up(Process& process, std::uint32_t put, Outcome outcome);
+  // Advertised buffers (provider_advertising.cpp)
+  void may_advertise(const Descriptor& call, WindowId window);
+  Advertising* advertising_of(WindowId window);
+  void advertise(Process& process, Advertising& advertising);
+  bool asks_in_vain(Process& process, const ControlMessage& request, WindowId window);
+  bool waits_for_revocation(Process& process, const Descriptor& call, WindowId window);
+  void revoke(Process& process, Advertising& advertising);
+  void revoked(Process& process, const ControlMessage& answer);
+  void end_revocation(Process& process, WindowId window);
+  void bind_advertised(Pid pid, std::uint32_t ticket, std::uint32_t source, const DataHeader& header);
+  void has_bound(WindowId window);
+  void heard_of(Process& process, std::uint32_t ticket);
+  void take_advertisement(Process& process, const ControlMessage& message);
+  void give_back(Process& process, const ControlMessage& revocation);
+  void use_advertised(Process& process, const ControlMessage& answer);
+  bool write_to_advertised(Process& process, std::uint32_t put, bool& does_not_suit);
+  // Regions (provider_regions.cpp)
+  bool is_registered(const Process& process, const Descriptor& post) const;
+  std::uint32_t region_for(Process& process, const Descriptor& post);
   void withdraw_region(Process& process, std::uint32_t key);
+  void deregister(Process& process, std::uint32_t key);
   // Receiver (provider_windows.cpp)
   void execute(Process& process, const Descriptor& call);
   void open(Process& process, const Descriptor& call);
@@ -197,9 +235,14 @@ class Provider : public Component {
   };
   boost::unordered_flat_map<WindowId, GetPlace> gets_;               ///< by their window for the answer
   boost::unordered_flat_map<std::uint32_t, std::uint32_t> answers_;  ///< tickets, by the key of the region
+  std::uint32_t open_reads_ = 0;
+  FifoRing<std::pair<Pid, Descriptor>> waiting_reads_;  ///< for one of these to end
   std::uint32_t last_key_ = 0;
   std::vector<std::uint32_t> keys_;  ///< of buffers, by number
   std::uint32_t last_ticket_ = 0;
+  boost::unordered_flat_map<WindowId, Advertising> advertising_;
+  boost::unordered_flat_map<std::uint32_t, WindowId> tickets_;  ///< advertised, taken by the sender, not heard of
+  std::uint32_t last_era_ = 0;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Inbound>> inbound_;  ///< by ticket
   /// Messages whose completion was told before they were whole.
   boost::unordered_flat_map<std::uint32_t, Late> late_;

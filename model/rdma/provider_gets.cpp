@@ -123,7 +123,21 @@ void Provider::read(Process& process, const ControlMessage& grant) {
   work.page_list = PhysicalAddress{get.region};
   work.offset = std::uint64_t{queue_pair_of(process, get.rank)} << 32U;
   work.completion = PhysicalAddress{new_request(process, {Request::Kind::read, {}, grant.request}) * kIdStep};
+  if (open_reads_ == p_.rdma.open_reads) {
+    waiting_reads_.push({process.pid, work});
+    return;
+  }
+  ++open_reads_;
   post(process, work);
+}
+
+/// One that waited may go.
+void Provider::read_has_ended() {
+  --open_reads_;
+  if (waiting_reads_.empty()) return;
+  const auto [pid, work] = waiting_reads_.pop();
+  ++open_reads_;
+  post(process_of(pid), work);
 }
 
 void Provider::answered(const Completion& completion) {

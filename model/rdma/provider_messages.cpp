@@ -126,6 +126,18 @@ void Provider::take(Process& process, const ControlMessage& message) {
     case ControlKind::written:
       complete(message.ticket);
       return;
+    case ControlKind::advertisement:
+      take_advertisement(process, message);
+      return;
+    case ControlKind::use_advertised:
+      use_advertised(process, message);
+      return;
+    case ControlKind::revoke:
+      give_back(process, message);
+      return;
+    case ControlKind::revoked:
+      revoked(process, message);
+      return;
   }
 }
 
@@ -149,21 +161,27 @@ void Provider::start(Process& process, const Descriptor& descriptor) {
   ask(process, number);
 }
 
-/// The put goes out as a message: it asks the receiver's software where to write.
+/// The put goes out as a message: it writes to a buffer that was advertised, or asks the receiver's software where to.
 void Provider::ask(Process& process, std::uint32_t number) {
   Put& put = process.puts[number];
-  ++put.tries;
+  if (!std::exchange(put.has_message, true)) {
+    ++put.tries;
+    put.message = ++process.messages;
+    const MessageRef message{p_.node, kNoIncarnation, process.pid.value(), MessageId{put.message}};
+    observers_.tell([&](NicObserver& observer) {
+      observer.message_opened(p_.node, put.descriptor.completion, put.descriptor.destination_node, message, now());
+    });
+  }
+  bool does_not_suit = false;
+  if (write_to_advertised(process, number, does_not_suit)) return;
   put.asked = now();
   ++stats_.requests;
-  const MessageRef message{p_.node, kNoIncarnation, process.pid.value(), MessageId{++process.messages}};
-  observers_.tell([&](NicObserver& observer) {
-    observer.message_opened(p_.node, put.descriptor.completion, put.descriptor.destination_node, message, now());
-  });
   ControlMessage request;
   request.kind = put.descriptor.opcode == Opcode::get ? ControlKind::get_request : ControlKind::put_request;
   request.request = number;
   request.key = put.descriptor.key;
-  request.message = process.messages;
+  request.message = put.message;
+  request.does_not_suit = does_not_suit;
   request.mailbox = put.descriptor.mailbox.value();
   request.offset = put.descriptor.offset;
   request.length = put.descriptor.length;
@@ -175,14 +193,19 @@ void Provider::granted(Process& process, const ControlMessage& grant) {
   if (!put.open) return;
   put.ticket = grant.ticket;
   stats_.exchange_ns += now() - put.asked;
+  write_to(process, grant.request, VirtualAddress{grant.mailbox}, grant.key);
+}
+
+void Provider::write_to(Process& process, std::uint32_t number, VirtualAddress address, std::uint32_t key) {
+  const Put& put = process.puts[number];
   ++stats_.writes;
   const bool tells = p_.completion == RdmaCompletion::write_imm || p_.completion == RdmaCompletion::write_imm_tracked;
   Descriptor work = put.descriptor;
   work.opcode = tells ? Opcode::rdma_write_immediate : Opcode::rdma_write;
-  work.mailbox = Mailbox{grant.mailbox};
-  work.key = grant.key;
-  work.offset = std::uint64_t{queue_pair_of(process, put.rank)} << 32U | grant.ticket;
-  work.completion = PhysicalAddress{new_request(process, {Request::Kind::write, {}, grant.request}) * kIdStep};
+  work.mailbox = Mailbox{address.value()};
+  work.key = key;
+  work.offset = std::uint64_t{queue_pair_of(process, put.rank)} << 32U | put.ticket;
+  work.completion = PhysicalAddress{new_request(process, {Request::Kind::write, {}, number}) * kIdStep};
   post(process, work);
 }
 
@@ -190,6 +213,7 @@ void Provider::refused(Process& process, const ControlMessage& refusal) {
   Put& put = process.puts[refusal.request];
   if (!put.open) return;
   stats_.exchange_ns += now() - put.asked;
+  put.has_message = false;
   if (!is_retried(refusal.outcome) || put.tries > p_.nic.reliability.rnr_tries) {
     if (refusal.outcome == Outcome::ok) {
       end(process, refusal.request, Outcome::ok);
@@ -198,7 +222,11 @@ void Provider::refused(Process& process, const ControlMessage& refusal) {
     }
     return;
   }
-  retries_.push({now() + p_.nic.reliability.rnr_delay.get(), process.pid, refusal.request});
+  ask_later(process, refusal.request);
+}
+
+void Provider::ask_later(const Process& process, std::uint32_t number) {
+  retries_.push({now() + p_.nic.reliability.rnr_delay.get(), process.pid, number});
   if (retries_.size() == 1) retry_.at(retries_.front().due);
 }
 

@@ -5,7 +5,9 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "rdma/provider.hpp"
@@ -31,6 +33,8 @@ struct Provider::Put {
   std::uint32_t rank = 0;  ///< of the destination
   std::uint32_t tries = 0;
   std::uint32_t ticket = 0;
+  std::uint32_t message = 0;  ///< number of the message that it goes out as
+  bool has_message = false;   ///< which nobody has refused
   Time asked;
   // A get: its window for the answer, and where the NIC puts it.
   WindowId window;
@@ -65,6 +69,35 @@ struct Provider::Late {
   std::uint64_t missing = 0;  ///< bytes still to come
 };
 
+/// A window whose buffers are advertised, or may be.
+struct Provider::Advertising {
+  Mailbox mailbox;
+  std::uint64_t least = 0;  ///< bytes of a message that fills a buffer
+  std::uint32_t key = 0;    ///< of the window
+  bool is_managed = false;
+  bool has_rank = false;
+  std::uint32_t rank = 0;  ///< that sends to it
+  bool is_shared = false;  ///< it is not what was thought: never advertised again
+  std::deque<BufferId> unbound;
+  std::size_t told = 0;                ///< of `unbound`: the sender knows of so many
+  std::deque<std::uint32_t> tickets;   ///< advertised, and not heard of since
+  std::uint32_t era = 0;
+  std::uint32_t sent = 0;   ///< advertisements in this era
+  std::uint64_t heard = 0;  ///< messages into buffers of this era
+  bool is_revoking = false;
+  bool is_answered = false;
+  std::uint64_t used = 0;  ///< as the answer says
+  std::vector<std::function<void()>> deferred;
+};
+
+/// What a sender knows of a mailbox.
+struct Provider::Advertised {
+  std::uint32_t era = 0;
+  std::uint32_t revoked_era = 0;
+  std::uint64_t used = 0;  ///< buffers of this era
+  std::deque<ControlMessage> buffers;
+};
+
 struct Provider::Process {
   Process(Provider& provider, Pid process_pid, Core& own_core, AddressSpace& own_space, WorkQueue::WriteMmio write,
           PhysicalAddress consumed)
@@ -97,6 +130,19 @@ struct Provider::Process {
   std::uint32_t messages = 0;                                                         ///< numbered so far
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Connection>> connections;  ///< by rank
   std::deque<Put> puts;
+  boost::unordered_flat_map<std::pair<std::uint32_t, std::uint64_t>, Advertised> advertised;  ///< by rank and mailbox
+  /// Memory that is registered, or was when its buffer completed (rdma.registration_cache).
+  struct Registered {
+    std::uint32_t key = 0;
+    std::uint64_t length = 0;  ///< bytes
+    std::vector<PhysicalAddress> pages;
+    bool is_posted = false;
+    std::uint64_t last_use = 0;
+  };
+  boost::unordered_flat_map<std::uint64_t, Registered> registered;             ///< by address
+  boost::unordered_flat_map<std::uint32_t, std::uint64_t> registered_address;  ///< by key
+  std::uint64_t uses = 0;
+  std::uint32_t idle_regions = 0;
   std::vector<std::uint32_t> free_puts;
 };
 

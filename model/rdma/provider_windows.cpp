@@ -57,6 +57,7 @@ void Provider::open(Process& process, const Descriptor& call) {
     }
   }
   windows_.open_window(allocated.window);
+  may_advertise(call, allocated.window);
   observers_.tell(
       [&](NicObserver& observer) { observer.window_opened(p_.node, process.pid, allocated.window, call, now()); });
   if (has_buffer) posted(process, call, allocated.window, buffer.buffer);
@@ -68,28 +69,17 @@ void Provider::posted(Process& process, const Descriptor& call, WindowId window,
   observers_.tell(
       [&](NicObserver& observer) { observer.buffer_posted(p_.node, process.pid, window, buffer, call, now()); });
   if (buffer.index() >= keys_.size()) keys_.resize(buffer.index() + 1);
-  keys_[buffer.index()] = ++last_key_;
-  ++stats_.regions;
-  Descriptor region;
-  region.opcode = Opcode::rdma_register;
-  region.key = last_key_;
-  region.local = call.local;
-  region.length = call.length;
-  region.single_page = call.single_page;
-  region.page_list = call.page_list;
-  post(process, region);
+  keys_[buffer.index()] = region_for(process, call);
+  Advertising* const advertising = advertising_of(window);
+  if (advertising == nullptr) return;
+  advertising->unbound.push_back(buffer);
+  advertise(process, *advertising);
 }
 
 void Provider::withdraw(Process& process, BufferId buffer) { withdraw_region(process, keys_[buffer.index()]); }
 
-void Provider::withdraw_region(Process& process, std::uint32_t key) {
-  Descriptor region;
-  region.opcode = Opcode::rdma_deregister;
-  region.key = key;
-  post(process, region);
-}
-
 void Provider::call_window(Process& process, const Descriptor& call, WindowId window) {
+  if (waits_for_revocation(process, call, window)) return;
   switch (call.opcode) {
     case Opcode::post_buffer: {
       const WindowStore::PostAnswer buffer = windows_.post_buffer(window, call);
@@ -102,6 +92,7 @@ void Provider::call_window(Process& process, const Descriptor& call, WindowId wi
       Epoch epoch;
       const Status status = windows_.inc_epoch(window, retired, epoch);
       if (status == Status::ok) {
+        has_bound(window);
         observers_.tell(
             [&](NicObserver& observer) { observer.epoch_retired(p_.node, window, retired, epoch, true, now()); });
         take_completions({});
@@ -137,6 +128,7 @@ void Provider::list_completed(const Descriptor& call, WindowId window) {
 }
 
 void Provider::close(Process& process, const Descriptor& call, WindowId window) {
+  advertising_.erase(window);
   std::vector<BufferId> returned;
   windows_.begin_close(window, returned, [this, window, call] { drained_.push_back({window, call}); });
   for (const BufferId buffer : returned) withdraw(process, buffer);
@@ -159,6 +151,8 @@ void Provider::answer(const Descriptor& call, Status status, std::uint64_t value
 // --------------------------------------------------------------------------------------------------------- binding
 
 void Provider::bind(Process& process, const ControlMessage& request) {
+  const WindowStore::WindowAnswer found = windows_.locate(process.pid, Mailbox{request.mailbox});
+  if (found.status == Status::ok && asks_in_vain(process, request, found.window)) return;
   DataHeader header;
   header.destination_pid = process.pid;
   header.source_pid = pid_of(request.rank);
@@ -170,7 +164,6 @@ void Provider::bind(Process& process, const ControlMessage& request) {
   header.payload_length = static_cast<std::uint16_t>(std::min<std::uint64_t>(request.length, kPieceBytes));
   const NodeId source = node_of(request.rank);
   const MessageRef message{source, kNoIncarnation, header.source_pid.value(), header.message};
-  const WindowStore::WindowAnswer found = windows_.locate(process.pid, header.mailbox);
   const BindAnswer bound = windows_.bind(source, header, {found.status == Status::ok, found.window, false});
   tell_bound(observers_, p_.node, message, header.message_length, bound, now());
   take_completions({});
@@ -183,6 +176,7 @@ void Provider::bind(Process& process, const ControlMessage& request) {
     say(process, request.rank, refusal);
     return;
   }
+  has_bound(found.window);
   auto inbound = std::make_unique<Inbound>();
   inbound->pid = process.pid;
   inbound->rank = request.rank;
@@ -207,6 +201,7 @@ void Provider::bind(Process& process, const ControlMessage& request) {
     return;
   }
   grant(process, request, ticket, kept);
+  if (Advertising* const advertising = advertising_of(found.window)) advertise(process, *advertising);
 }
 
 void Provider::grant(Process& process, const ControlMessage& request, std::uint32_t ticket, const Inbound& inbound) {
@@ -309,6 +304,7 @@ void Provider::complete(std::uint32_t ticket) {
                                inbound->header.message_length - inbound->placed_bytes});
   }
   count(*inbound);
+  heard_of(process_of(inbound->pid), ticket);
 }
 
 void Provider::count(Inbound& inbound) {
@@ -355,6 +351,7 @@ void Provider::take_completions(const StageTimes& left) {
 void Provider::reap() {
   windows_.take_expired(expired_);
   for (const WindowStore::Expired& window : std::exchange(expired_, {})) {
+    advertising_.erase(window.window);
     windows_.release_window(window.window);
     observers_.tell([&](NicObserver& observer) { observer.window_closed(p_.node, window.window, {}, now()); });
   }

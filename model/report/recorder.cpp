@@ -38,6 +38,7 @@ struct RunRecorder::BufferRecord {
   NameRef name;
   VirtualAddress head;
   std::uint64_t size = 0;
+  bool is_layers = false;   ///< of the message layer: no row
   bool may_be_seen = true;  ///< a wait may still name it
   bool completed = false;
   bool failed = false;  ///< the post was refused
@@ -128,6 +129,7 @@ void RunRecorder::post_issued(const BufferPost& post) {
   record->head = post.head;
   record->size = post.size;
   record->posted = post.at;
+  record->is_layers = post.is_layers;
   if (post.rank.index() >= homes_.size()) homes_.resize(post.rank.index() + 1);
   homes_[post.rank.index()] = post.node;
   buffers_.insert_or_assign(WordKey{post.node.value(), post.word.value()}, std::move(record));
@@ -379,7 +381,7 @@ void RunRecorder::completion_written(NodeId node, const Completion& completion, 
   if (found == buffers_.end()) return;  // the scoreboard reports a completion of nothing
   BufferRecord& buffer = *found->second;
   buffer.completed = true;
-  if (files_.completions == nullptr) return;
+  if (files_.completions == nullptr || buffer.is_layers) return;
 
   auto row = std::make_shared<Row>();
   row->rank = buffer.rank;
@@ -445,14 +447,14 @@ std::string RunRecorder::put_row(const PutRecord& put, const char* status, Time 
                      ack.is_never() ? std::string{} : to_ns_string(ack), tries);
 }
 
-void RunRecorder::InstantRows::add(std::ostream& out, RankId rank, std::string row) {
+void InstantRows::add(std::ostream& out, RankId rank, std::string row) {
   const Time now = SimContext::now();
   if (now != instant_) flush(out);
   instant_ = now;
   rows_.emplace_back(rank, std::move(row));
 }
 
-void RunRecorder::InstantRows::flush(std::ostream& out) {
+void InstantRows::flush(std::ostream& out) {
   std::stable_sort(rows_.begin(), rows_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [rank, row] : rows_) out << row;
   rows_.clear();
@@ -482,7 +484,7 @@ void RunRecorder::finish(Time now, const FabricLosses& losses) {
   if (files_.calls != nullptr) call_rows_.flush(*files_.calls);
   std::vector<const BufferRecord*> unfilled;
   for (const auto& [key, record] : buffers_) {
-    if (!record->completed && !record->failed) unfilled.push_back(record.get());
+    if (!record->completed && !record->failed && !record->is_layers) unfilled.push_back(record.get());
   }
   std::sort(unfilled.begin(), unfilled.end(), [](const BufferRecord* a, const BufferRecord* b) {
     return std::tie(a->posted, a->rank, a->head) < std::tie(b->posted, b->rank, b->head);

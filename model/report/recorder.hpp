@@ -58,6 +58,18 @@ struct StageBreakdown {
   std::array<Time, kStages> means() const;
 };
 
+/// Rows of one instant of the simulation, put into the order of their ranks: what the kernel runs first in an instant
+/// means nothing, and differs between models of one unit.
+class InstantRows {
+ public:
+  void add(std::ostream& out, RankId rank, std::string row);
+  void flush(std::ostream& out);
+
+ private:
+  Time instant_;
+  std::vector<std::pair<RankId, std::string>> rows_;
+};
+
 class RunRecorder : public NicObserver, public PlayerObserver, public DriverObserver {
  public:
   struct Files {
@@ -168,17 +180,6 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   std::string checksum(const Row& row);
   void write_put(const PutRecord& put, const char* status, Time ack, std::uint32_t tries);
   std::string put_row(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) const;
-  /// Rows of one instant of the simulation, put into the order of their ranks: what the kernel runs first in an instant
-  /// means nothing, and differs between models of one unit.
-  class InstantRows {
-   public:
-    void add(std::ostream& out, RankId rank, std::string row);
-    void flush(std::ostream& out);
-
-   private:
-    Time instant_;
-    std::vector<std::pair<RankId, std::string>> rows_;
-  };
   void note_unmatched(std::string line);
   bool is_measured(RankId rank) const;
 

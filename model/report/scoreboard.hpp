@@ -42,6 +42,9 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   /// are on their way, and what they would bring is not missed.
   void finish(Time now, const RunTotals& totals, bool drained = true);
 
+  /// A check of somebody else's has failed.
+  void add_failure(Time at, const std::string& what) { fail(at, what); }
+
   bool passed() const { return failure_count_ == 0; }
   std::uint64_t failure_count() const { return failure_count_; }
   /// The first kShown failures, in order.

@@ -30,7 +30,23 @@ GeneratorPattern pingpong_pattern() {
           "two ranks send one message to and fro",
           {{"size", T::size, "64B", "bytes of a message"},
            {"iterations", T::integer, "1000", "round trips"},
+           {"messages", T::flag, "", kMessagesMeaning},
+           {"reuse", T::flag, "", "each rank posts the same memory again and again"},
            {"how", T::word, "mwait", "how the ranks wait: mwait, poll or interrupt"}}};
+}
+
+/// The receive is there before the message that it is for, as MPI benchmarks have it.
+void write_pingpong_messages(std::uint64_t size, std::uint64_t iterations, const std::string& how, std::ostream& out) {
+  const auto operation = [&](const char* what, int peer, const char* name) {
+    return std::string("    ") + what + " rank=" + std::to_string(peer) + " size=" + size_text(size) + name + "\n";
+  };
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string receive = operation("recv", 1 - rank, " as=in");
+    const std::string send = operation("send", 1 - rank, "");
+    const std::string wait = "    wait in" + how + "\n";
+    out << "rank " << rank << "\n  barrier\n  mark begin\n  repeat " << iterations << "\n"
+        << receive << (rank == 0 ? send + wait : wait + send) << "  end\n  wait all\n  mark end\n";
+  }
 }
 
 std::optional<Error> write_pingpong(Options& options, std::ostream& out) {
@@ -40,11 +56,16 @@ std::optional<Error> write_pingpong(Options& options, std::ostream& out) {
   if (options.error()) return options.error();
 
   const std::string window = " mailbox=0x1 threshold=" + threshold_text(1, size) + "\n";
-  const std::string buffer = " size=" + size_text(buffer_bytes(1, size)) + "\n";
+  const std::string buffer =
+      " size=" + size_text(buffer_bytes(1, size)) + (options.flag("reuse") ? " memory=1" : "") + "\n";
   const auto put = [&](int rank) {
     return "put rank=" + std::to_string(rank) + " mailbox=0x1 size=" + size_text(size) + "\n";
   };
   write_header(out, 2, "pingpong: " + std::to_string(iterations) + " round trips of " + size_text(size));
+  if (options.flag("messages")) {
+    write_pingpong_messages(size, iterations, how, out);
+    return std::nullopt;
+  }
   // Each rank posts the buffer for what comes next before the put that brings it about, and a NIC executes commands in
   // order, so a message always finds its buffer.
   out << "rank 0\n  init_window w" << window << "  barrier\n  mark begin\n  repeat " << iterations

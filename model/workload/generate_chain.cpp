@@ -243,6 +243,7 @@ class SweepWriter {
   std::uint64_t size_in_y = 1;
   Time compute;  ///< of a block
   std::string how;
+  bool messages = false;
 
   void write(std::ostream& out) {
     out_ = &out;
@@ -262,6 +263,7 @@ class SweepWriter {
     neighbour_[kNorth] = rank - shape[0];
     neighbour_[kSouth] = rank + shape[0];
     *out_ << "rank " << rank << "\n";
+    if (messages) return write_messages();
     for (std::size_t side = 0; side < kSides; ++side) {
       for (std::uint64_t lane = 0; exists_[side] && lane < kLanes; ++lane)
         *out_ << "  init_window " << kSideLetter[side] << lane << " mailbox=" << mailbox(side, lane)
@@ -273,6 +275,44 @@ class SweepWriter {
     const std::uint64_t rest = iterations % unroll;
     if (rest > 0) write_phase("  ", "r", rest * kSweeps);
     *out_ << "  mark end\n  wait all\n";
+  }
+
+  /// As the motif: receives from two sides, computing, sends to the other two, all blocking.
+  void write_messages() {
+    *out_ << "  barrier\n  mark begin\n";
+    write_repeated(*out_, "  ", iterations, [&](const std::string& indent) {
+      for (std::uint64_t sweep = 0; sweep < kSweeps; ++sweep) {
+        const Side from[] = {kFromInX[sweep % 4], kFromInY[sweep % 4]};
+        write_repeated(*out_, indent, blocks,
+                       [&](const std::string& inner) { write_message_block(inner, sweep, from); });
+      }
+      *out_ << indent << "wait all" << how << "\n";
+    });
+    *out_ << "  mark end\n";
+  }
+
+  void write_message_block(const std::string& indent, std::uint64_t sweep, const Side (&from)[2]) {
+    const std::string number = std::to_string(sweep);
+    std::string waits;
+    for (const Side side : from) {
+      if (!exists_[side]) continue;
+      const std::string name = std::string("r") + kSideLetter[side] + number;
+      *out_ << indent << "recv as=" << name << " rank=" << neighbour_[side] << " size=" << size_text(size_from(side))
+            << "\n";
+      waits += " " + name;
+    }
+    if (!waits.empty()) *out_ << indent << "wait" << waits << how << "\n";
+    *out_ << compute_line(indent, compute);
+    waits.clear();
+    for (const Side side : from) {
+      const Side to = kOpposite[side];
+      if (!exists_[to]) continue;
+      const std::string name = std::string("s") + kSideLetter[to] + number;
+      *out_ << indent << "send as=" << name << " rank=" << neighbour_[to] << " size=" << size_text(size_from(side))
+            << "\n";
+      waits += " " + name;
+    }
+    if (!waits.empty()) *out_ << indent << "wait" << waits << how << "\n";
   }
 
   static std::uint64_t mailbox(std::size_t side, std::uint64_t lane) { return 1 + side * kLanes + lane; }
@@ -372,6 +412,7 @@ GeneratorPattern sweep3d_pattern() {
            {"unroll", T::integer, "1",
             "iterations written out; if there are more, the trace repeats them, with a "
             "barrier in between"},
+           {"messages", T::flag, "", kMessagesMeaning},
            {"how", T::word, "mwait", "how the ranks wait for buffers: mwait, poll or interrupt"}}};
 }
 
@@ -394,6 +435,7 @@ std::optional<Error> write_sweep3d(Options& options, std::ostream& out) {
                        ? Time::from_ps(kComputePsPerPlane * static_cast<std::int64_t>(kba * fields))
                        : options.time("compute");
   writer.blocks = nz / kba;
+  writer.messages = options.flag("messages");
   writer.size_in_x = ny * kba * cell_bytes;
   writer.size_in_y = nx * kba * cell_bytes;
   if (!options.error() && nz % kba != 0) {

@@ -26,6 +26,7 @@ struct OutgoingMessage {
   std::uint64_t rank = 0;    ///< destination
   std::uint64_t size = 0;    ///< bytes
   std::uint64_t offset = 0;  ///< in the destination's buffer
+  std::uint32_t tag = 0;     ///< of its direction, where a pair of ranks has several
 };
 
 struct Exchange {
@@ -34,6 +35,7 @@ struct Exchange {
   std::uint64_t buffer_size = 1;  ///< bytes
   Time compute;
   std::string how;
+  bool messages = false;
 };
 
 /// As asked for, or by the partners of the rank that has most.
@@ -49,7 +51,10 @@ class ExchangeWriter {
   ExchangeWriter(const Exchange& exchange, std::ostream& out) : x_(exchange), out_(out) {}
 
   /// `incoming`: messages that come to `rank` in an iteration; at least one.
-  void write_rank(std::uint64_t rank, const std::vector<OutgoingMessage>& outgoing, std::uint64_t incoming) {
+  /// `opposite`: tag of the message that comes back for one of a tag.
+  void write_rank(std::uint64_t rank, const std::vector<OutgoingMessage>& outgoing, std::uint64_t incoming,
+                  std::uint32_t opposite = 0) {
+    if (x_.messages) return write_messages(rank, outgoing, opposite);
     outgoing_ = &outgoing;
     out_ << "rank " << rank << "\n";
     init_window(0, incoming);
@@ -63,6 +68,26 @@ class ExchangeWriter {
   }
 
  private:
+  /// All receives, all sends, and a wait for all: each partner sends back as much as it is sent.
+  void write_messages(std::uint64_t rank, const std::vector<OutgoingMessage>& outgoing, std::uint32_t opposite) {
+    out_ << "rank " << rank << "\n  barrier\n  mark begin\n";
+    const auto line = [&](const std::string& indent, const char* what, const OutgoingMessage& message,
+                          std::uint32_t tag) {
+      out_ << indent << what << " rank=" << message.rank << " size=" << size_text(message.size);
+      if (tag > 0) out_ << " tag=" << tag;
+      out_ << "\n";
+    };
+    write_repeated(out_, "  ", x_.iterations, [&](const std::string& indent) {
+      if (x_.compute > Time::zero()) out_ << indent << "compute " << to_string(x_.compute) << "\n";
+      for (const OutgoingMessage& message : outgoing) {
+        line(indent, "recv", message, opposite > message.tag ? opposite - message.tag : 0);
+      }
+      for (const OutgoingMessage& message : outgoing) line(indent, "send", message, message.tag);
+      out_ << indent << "wait all" << x_.how << "\n";
+    });
+    out_ << "  mark end\n";
+  }
+
   static const char* window(std::uint64_t iteration) { return iteration % 2 == 0 ? "even" : "odd"; }
   static std::uint64_t mailbox(std::uint64_t iteration) { return 1 + iteration % 2; }
 
@@ -104,6 +129,7 @@ class ExchangeWriter {
 /// One of the 26 neighbours, seen from a rank, and what is sent to it.
 struct Neighbour {
   int step[3];           ///< -1, 0 or 1 in x, y and z
+  std::uint32_t tag;     ///< 1 to 27; that of the opposite direction is 28 less it
   std::uint64_t cells;   ///< of the face, edge or corner
   std::uint64_t offset;  ///< bytes before it in the buffer of whom the message comes to
 };
@@ -120,7 +146,10 @@ struct Halo {
   void find_neighbours() {
     for (int distance = 1; distance <= 3; ++distance) {
       for (int direction = 0; direction < 27; ++direction) {
-        Neighbour neighbour{{direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1}, 1, 0};
+        Neighbour neighbour{{direction % 3 - 1, direction / 3 % 3 - 1, direction / 9 - 1},
+                            static_cast<std::uint32_t>(direction + 1),
+                            1,
+                            0};
         int moved = 0;
         for (std::size_t axis = 0; axis < 3; ++axis) {
           if (neighbour.step[axis] == 0) {
@@ -155,7 +184,8 @@ struct Halo {
       }
       if (!exists) continue;
       messages.push_back(
-          {there[0] + shape[0] * (there[1] + shape[1] * there[2]), neighbour.cells * cell_bytes, neighbour.offset});
+          {there[0] + shape[0] * (there[1] + shape[1] * there[2]), neighbour.cells * cell_bytes, neighbour.offset,
+           neighbour.tag});
     }
   }
 };
@@ -177,12 +207,14 @@ GeneratorPattern halo3d_pattern() {
            {"compute", T::time, "0ns", "computing time of an iteration; auto: 26 operations a variable at 1 GFLOPS"},
            {"periodic", T::flag, "", "the outermost ranks are neighbours of those on the other side"},
            {"unroll", T::integer, "auto", kUnrollMeaning},
+           {"messages", T::flag, "", kMessagesMeaning},
            {"how", T::word, "mwait", "how the ranks wait for buffers: mwait, poll or interrupt"}}};
 }
 
 std::optional<Error> write_halo3d(Options& options, std::ostream& out) {
   constexpr std::uint64_t kMaxSide = 1U << 16U;
   constexpr std::uint64_t kFlopsPerVariable = 26;
+  constexpr std::uint32_t kTags = 28;
   Halo halo;
   halo.shape = options.shape<3>(2);
   const char* const names[] = {"nx", "ny", "nz"};
@@ -201,6 +233,7 @@ std::optional<Error> write_halo3d(Options& options, std::ostream& out) {
   } else {
     exchange.compute = options.time("compute");
   }
+  exchange.messages = options.flag("messages");
   halo.find_neighbours();
   for (const Neighbour& neighbour : halo.neighbours) {
     if (neighbour.cells * halo.cell_bytes > kMaxMessageBytes)
@@ -218,7 +251,7 @@ std::optional<Error> write_halo3d(Options& options, std::ostream& out) {
   std::vector<OutgoingMessage> messages;
   for (std::uint64_t rank = 0; rank < halo.ranks(); ++rank) {
     halo.outgoing(rank, messages);
-    writer.write_rank(rank, messages, messages.size());
+    writer.write_rank(rank, messages, messages.size(), kTags);
   }
   return std::nullopt;
 }
@@ -234,6 +267,7 @@ GeneratorPattern alltoall_pattern() {
            {"iterations", T::integer, "10", "exchanges"},
            {"compute", T::time, "0ns", "computing time of an iteration"},
            {"unroll", T::integer, "auto", kUnrollMeaning},
+           {"messages", T::flag, "", kMessagesMeaning},
            {"how", T::word, "mwait", "how the ranks wait for buffers: mwait, poll or interrupt"}}};
 }
 
@@ -243,6 +277,7 @@ std::optional<Error> write_alltoall(Options& options, std::ostream& out) {
   Exchange exchange;
   exchange.iterations = options.integer("iterations", 1, kMaxCount);
   exchange.compute = options.time("compute");
+  exchange.messages = options.flag("messages");
   exchange.unroll = choose_unroll(options, exchange.iterations, ranks - 1);
   exchange.how = how_text(options.wait_how("how"));
   exchange.buffer_size = buffer_bytes(ranks, size);
@@ -260,7 +295,7 @@ std::optional<Error> write_alltoall(Options& options, std::ostream& out) {
   for (std::uint64_t rank = 0; rank < ranks; ++rank) {
     // Shifted: at no time do all ranks send to the same one.
     messages.clear();
-    for (std::uint64_t i = 1; i < ranks; ++i) messages.push_back({(rank + i) % ranks, size, rank * size});
+    for (std::uint64_t i = 1; i < ranks; ++i) messages.push_back({(rank + i) % ranks, size, rank * size, 0});
     writer.write_rank(rank, messages, ranks - 1);
   }
   return std::nullopt;

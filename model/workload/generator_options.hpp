@@ -19,6 +19,8 @@ namespace rvma::generator {
 /// Messages of more than this are no test of a NIC but of the host's memory.
 inline constexpr std::uint64_t kMaxMessageBytes = 1ULL << 30U;
 inline constexpr std::uint64_t kMaxCount = 1ULL << 48U;
+/// Of the option `messages`.
+inline constexpr const char* kMessagesMeaning = "send and recv (the message layer) instead of puts";
 
 /// Values of a pattern's options; the first error is kept and everything read after it is a default.
 class Options {

@@ -6,21 +6,14 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/value_text.hpp"
 #include "host/ring_queue.hpp"
+#include "workload/message_layer.hpp"
+#include "workload/name_map.hpp"
 #include "workload/payload_pattern.hpp"
 
 namespace rvma {
 namespace {
-
-struct NameHash {
-  std::size_t operator()(const NameRef& ref) const {
-    std::uint64_t hash = ref.name;
-    for (const std::uint64_t pass : ref.passes) hash = hash * 0x9e3779b97f4a7c15ULL + pass + 1;
-    return static_cast<std::size_t>(hash ^ (hash >> 29));
-  }
-};
-template <class T>
-using NameMap = boost::unordered_flat_map<NameRef, T, NameHash>;
 
 /// What a put or get holds until it has ended and nothing names it.
 struct OpenPut {
@@ -33,7 +26,9 @@ struct OpenPut {
 struct LiveBuffer {
   VirtualAddress head;
   CompletionPointer completion;
-  bool named = false;  ///< something that follows in the program names it
+  bool named = false;      ///< something that follows in the program names it
+  bool is_lent = false;    ///< its memory has a label, and outlives it
+  bool is_over = false;    ///< another buffer has that memory now
 };
 
 /// Live buffers in order of posting: those of one mailbox, all of one-time windows, or all that were not posted.
@@ -49,7 +44,7 @@ struct BufferName {
   CompletionPointer completion;
 };
 
-enum class WaitsFor : std::uint8_t { nothing, name, put, barrier, calls };
+enum class WaitsFor : std::uint8_t { nothing, name, put, message, barrier, calls };
 
 }  // namespace
 
@@ -58,11 +53,14 @@ class Barrier {
  public:
   explicit Barrier(std::uint32_t ranks) : running_(ranks), release_("barrier_release") {}
 
-  void arrive(Core& core) {
+  /// `layer`: serves other ranks meanwhile; may be null.
+  void arrive(Core& core, MessageLayer* layer) {
     ++arrived_;
     if (release_if_complete()) return;
     // A rank that comes back at once must not be woken by the release of the barrier before.
-    for (const std::uint64_t meeting = meetings_; meetings_ == meeting;) core.block_on(release_);
+    const std::uint64_t meeting = meetings_;
+    if (layer != nullptr) return layer->serve_until([&] { return meetings_ != meeting; }, release_);
+    while (meetings_ == meeting) core.block_on(release_);
   }
   void leave() {
     --running_;
@@ -123,7 +121,7 @@ class RankPlayer {
  public:
   RankPlayer(RankId rank, std::unique_ptr<Trace::Cursor> cursor, const Trace& trace, const WorkloadConfig& config,
              std::uint32_t history, const std::vector<RankHome>& homes, const std::vector<PlayerObserver*>& observers,
-             Barrier& barrier, Brake& brake)
+             Barrier& barrier, Brake& brake, MessageBoard* board)
       : rank_(rank),
         cursor_(std::move(cursor)),
         trace_(trace),
@@ -134,18 +132,27 @@ class RankPlayer {
         driver_(*home_.driver),
         observers_(observers),
         barrier_(barrier),
-        brake_(brake) {}
+        brake_(brake),
+        board_(board) {
+    if (board != nullptr) layer_ = std::make_unique<MessageLayer>(*board, trace, rank, homes, observers);
+  }
 
   void run() {
     if (!cursor_) cursor_ = trace_.cursor(rank_);
+    open_layer();
     while (const Operation* operation = cursor_->next()) {
       brake_.check(driver_.core());
       execute(*operation);
       tell([&](PlayerObserver& observer) { observer.operation_done(rank_); });
     }
     cursor_.reset();
+    if (layer_) {
+      waits_for_ = WaitsFor::message;
+      layer_->wait_all(WaitHow::mwait);
+    }
     barrier_.leave();
     finished_ = true;
+    if (layer_) layer_->finish();
   }
   /// Its thread is gone.
   void crash() {
@@ -156,6 +163,7 @@ class RankPlayer {
       barrier_.leave();
     }
     finished_ = true;
+    if (layer_) layer_->gone();
   }
 
   bool finished() const { return finished_; }
@@ -165,6 +173,8 @@ class RankPlayer {
         return trace_.spelling(rank_, waited_name_);
       case WaitsFor::put:
         return "a put";
+      case WaitsFor::message:
+        return "a message";
       case WaitsFor::barrier:
         return "the barrier";
       case WaitsFor::calls:
@@ -206,8 +216,13 @@ class RankPlayer {
         return compute(operation);
       case OperationKind::barrier:
         return meet();
+      case OperationKind::send:
+        return layer_->send(operation);
+      case OperationKind::recv:
+        return layer_->receive(operation);
       case OperationKind::mark_begin:
       case OperationKind::mark_end:
+        if (board_ != nullptr) board_->marked(rank_, operation.kind == OperationKind::mark_begin);
         return tell([&](PlayerObserver& observer) {
           observer.marked(rank_, operation.kind == OperationKind::mark_begin, now());
         });
@@ -252,7 +267,8 @@ class RankPlayer {
 
     // 1. Memory: zeros, or the payload formula.
     LiveBuffer buffer;
-    buffer.head = driver_.space().allocate(operation.size, operation.align);
+    buffer.is_lent = operation.n != 0;
+    buffer.head = buffer.is_lent ? labelled_memory(operation) : driver_.space().allocate(operation.size, operation.align);
     if (operation.has_seed && with_bytes_) fill(buffer.head, operation.size, operation.seed);
     buffer.completion = driver_.allocate_completion();
     buffer.named = operation.has_name && !operation.name_never_used;
@@ -268,6 +284,7 @@ class RankPlayer {
     } else {
       tell([&](PlayerObserver& observer) { observer.buffer_unnamed(home_.node, buffer.completion.address); });
     }
+    if (buffer.is_lent) labelled_[operation.n].last = BufferName{&buffers, buffers.first + buffers.live.size(), {}};
     buffers.live.push_back(buffer);
 
     // 3. Post. A late failure of the NIC is told by the driver's observer.
@@ -317,7 +334,9 @@ class RankPlayer {
       const NameRef& name = operation.operands[i];
       waited_name_ = name;
       waits_for_ = WaitsFor::name;
-      if (const auto found = named_puts_.find(name); found != named_puts_.end()) {
+      if (layer_ && layer_->knows(name)) {
+        layer_->wait(name, operation.how, operation.last_use[i]);
+      } else if (const auto found = named_puts_.find(name); found != named_puts_.end()) {
         driver_.wait(found->second.completion, operation.how);
         if (operation.last_use[i]) {
           const OpenPut done = found->second;
@@ -357,6 +376,10 @@ class RankPlayer {
       waited_name_ = name;
       waits_for_ = WaitsFor::name;
       driver_.wait(open.completion, how);
+    }
+    if (layer_) {
+      waits_for_ = WaitsFor::message;
+      layer_->wait_all(how);
     }
     waits_for_ = WaitsFor::nothing;
   }
@@ -410,8 +433,21 @@ class RankPlayer {
     waits_for_ = WaitsFor::calls;
     driver_.wait_calls_executed();
     waits_for_ = WaitsFor::barrier;
-    barrier_.arrive(driver_.core());
+    barrier_.arrive(driver_.core(), layer_.get());
     waits_for_ = WaitsFor::nothing;
+  }
+
+  /// What a library does when it is initialised: nobody's program begins before all are ready.
+  void open_layer() {
+    if (!layer_) return;
+    if (const Status status = layer_->open(); status != Status::ok) {
+      brake_.fail(driver_.core(),
+                  Error{Position{"rvma", 0, 0},
+                        "rank " + std::to_string(rank_.value()) + " has no room for the windows of its messages: " +
+                            ValueText<Status>::print(status),
+                        "expected fewer windows, fewer workload.messages.slots or more nic.windows"});
+    }
+    meet();
   }
 
   /// Sources of a page or more start at a page border, as an allocator of large buffers would place them.
@@ -474,14 +510,49 @@ class RankPlayer {
     return *queue;
   }
 
+  /// Memory that the program posts again and again: as good as new each time, at the same address.
+  VirtualAddress labelled_memory(const Operation& operation) {
+    Labelled& memory = labelled_[operation.n];
+    if (memory.size == 0) {
+      memory.size = operation.size;
+      memory.head = driver_.space().allocate(operation.size, operation.align);
+      return memory.head;
+    }
+    BufferQueue& queue = *memory.last.queue;
+    // Its buffer may have been given up long ago.
+    if (memory.last.ordinal >= queue.first) {
+      LiveBuffer& before = queue.live[static_cast<std::size_t>(memory.last.ordinal - queue.first)];
+      if (memory.size != operation.size || !driver_.test(before.completion)) {
+        brake_.fail(driver_.core(),
+                    Error{trace_.position(operation),
+                          "memory " + std::to_string(operation.n) +
+                              (memory.size != operation.size ? " has another size" : " is still posted"),
+                          "expected " + (memory.size != operation.size ? to_string(Bytes{memory.size})
+                                                                       : std::string("its buffer to be complete"))});
+      }
+      before.is_over = true;
+      tell([&](PlayerObserver& observer) { observer.buffer_freed(home_.node, before.completion.address); });
+    }
+    if (with_bytes_) {
+      const std::vector<std::uint8_t> zeros(std::min<std::uint64_t>(memory.size, driver_.space().page_bytes()));
+      for (std::uint64_t done = 0; done < memory.size; done += zeros.size()) {
+        driver_.space().write(VirtualAddress{memory.head.value() + done}, zeros.data(),
+                              std::min<std::uint64_t>(zeros.size(), memory.size - done));
+      }
+    }
+    return memory.head;
+  }
+
   /// A buffer's memory goes once it is completed, out of the NIC's history and no longer named.
   void free_old_buffers(BufferQueue& buffers, std::uint32_t history) {
     while (buffers.live.size() > history) {
       const LiveBuffer oldest = buffers.live.front();
       // Completions appear in order of posting: if the one `history` later is complete, the oldest is out of history.
       if (oldest.named || !driver_.test(buffers.live[history].completion) || !driver_.test(oldest.completion)) return;
-      tell([&](PlayerObserver& observer) { observer.buffer_freed(home_.node, oldest.completion.address); });
-      driver_.space().free(oldest.head);
+      if (!oldest.is_over) {
+        tell([&](PlayerObserver& observer) { observer.buffer_freed(home_.node, oldest.completion.address); });
+      }
+      if (!oldest.is_lent) driver_.space().free(oldest.head);
       driver_.free_completion(oldest.completion);
       buffers.live.pop_front();
       ++buffers.first;
@@ -499,12 +570,20 @@ class RankPlayer {
   const std::vector<PlayerObserver*>& observers_;
   Barrier& barrier_;
   Brake& brake_;
+  MessageBoard* board_;                 ///< null: nobody sends messages
+  std::unique_ptr<MessageLayer> layer_;
 
   NameMap<Window> windows_;
   NameMap<BufferName> names_;
   NameMap<OpenPut> named_puts_;
   RingQueue<OpenPut, 4> unnamed_puts_;
   boost::unordered_flat_map<std::uint64_t, std::unique_ptr<BufferQueue>> mailboxes_;
+  struct Labelled {
+    VirtualAddress head;
+    std::uint64_t size = 0;  ///< bytes
+    BufferName last;         ///< buffer that has it
+  };
+  boost::unordered_flat_map<std::uint64_t, Labelled> labelled_;  ///< by label
   BufferQueue one_time_buffers_;
   BufferQueue dead_buffers_;  ///< whose post the driver refused
 
@@ -523,6 +602,7 @@ struct Player::Impl {
   std::vector<PlayerObserver*> observers;
   Barrier barrier;
   Brake brake;
+  std::unique_ptr<MessageBoard> board;  ///< null: nobody sends messages
   std::vector<std::unique_ptr<RankPlayer>> ranks;  ///< the present program of each
   std::vector<std::unique_ptr<RankPlayer>> dead;
 
@@ -534,6 +614,10 @@ struct Player::Impl {
         homes(std::move(the_homes)),
         observers(std::move(the_observers)),
         barrier(static_cast<std::uint32_t>(homes.size())) {
+    if (trace.has_messages()) {
+      board = std::make_unique<MessageBoard>(config, trace.ranks());
+      homes.front().driver->core().context().stats().add("messages", board->stats());
+    }
     ranks.reserve(homes.size());
     for (std::uint32_t rank = 0; rank < homes.size(); ++rank) {
       ranks.push_back(make(RankId{rank}, nullptr));
@@ -541,8 +625,9 @@ struct Player::Impl {
   }
   /// `cursor` null: the rank's program from its beginning.
   std::unique_ptr<RankPlayer> make(RankId rank, std::unique_ptr<Trace::Cursor> cursor) {
+    MessageBoard* const messages = cursor == nullptr ? board.get() : nullptr;
     return std::make_unique<RankPlayer>(rank, std::move(cursor), trace, config, history, homes, observers, barrier,
-                                        brake);
+                                        brake, messages);
   }
 };
 

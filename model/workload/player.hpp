@@ -56,6 +56,32 @@ struct BufferPost {
   std::uint64_t seed = 0;
   PhysicalAddress word;  ///< the completion pointer: names the buffer among its node's live ones
   Time at;
+  bool is_layers = false;  ///< posted by the message layer, not by the program
+};
+
+/// A message of the message layer, sent or received.
+struct MessageIssue {
+  RankId rank;
+  OperationKind kind = OperationKind::send;  ///< send or recv
+  const NameRef* name = nullptr;             ///< null: unnamed
+  RankId peer;
+  std::uint32_t tag = 0;
+  std::uint64_t size = 0;    ///< bytes; recv: of the buffer
+  std::uint64_t seed = 0;    ///< send: of the payload formula
+  std::uint64_t number = 0;  ///< of the rank's messages, sent and received, from 0
+  Time at;
+};
+struct MessageEnd {
+  RankId rank;
+  NodeId node;
+  Pid pid;
+  std::uint64_t number = 0;  ///< as issued
+  bool rendezvous = false;
+  Status status = Status::ok;  ///< bad_argument: the message is longer than the receiver's buffer
+  Outcome outcome = Outcome::ok;  ///< of the puts that carried it
+  std::uint64_t size = 0;      ///< bytes of the message
+  VirtualAddress memory;       ///< recv: where it lies; valid during the call
+  Time at;
 };
 
 /// Sees what programs do. All times are now.
@@ -78,6 +104,8 @@ class PlayerObserver {
   /// A call returned: a row of calls.csv. `value`: decimal text, or empty.
   virtual void call_returned(RankId /*rank*/, OperationKind /*op*/, const NameRef* /*window*/, Status /*status*/,
                              const std::string& /*value*/, Time /*at*/) {}
+  virtual void message_issued(const MessageIssue& /*message*/) {}
+  virtual void message_ended(const MessageEnd& /*message*/) {}
   virtual void marked(RankId /*rank*/, bool /*begin*/, Time /*at*/) {}
   virtual void operation_done(RankId /*rank*/) {}
 };

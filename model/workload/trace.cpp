@@ -17,6 +17,7 @@ struct Trace::Impl {
   trace_detail::CheckedTrace checked;
   std::uint64_t operations = 0;
   std::uint64_t puts = 0;
+  std::vector<std::vector<MessagePeer>> peers;  ///< by rank; empty: nobody sends messages
   trace_detail::Statement scratch;   ///< of all cursors
   trace_detail::Program no_program;  ///< of a rank without a block
 
@@ -44,7 +45,29 @@ struct Trace::Impl {
       impl->operations = trace_detail::saturating_multiply_add(1, program->operations, impl->operations);
       impl->puts = trace_detail::saturating_multiply_add(1, program->puts, impl->puts);
     }
+    impl->find_peers();
     return impl;
+  }
+
+  /// Both ends of every pair know each other: what is sent has to be received, and answers go the other way.
+  void find_peers() {
+    const auto peer = [this](std::uint32_t rank, std::uint32_t other) -> MessagePeer& {
+      std::vector<MessagePeer>& all = peers[rank];
+      const auto place = std::lower_bound(all.begin(), all.end(), other,
+                                          [](const MessagePeer& p, std::uint32_t r) { return p.rank.value() < r; });
+      if (place != all.end() && place->rank.value() == other) return *place;
+      return *all.insert(place, MessagePeer{RankId{other}, 0});
+    };
+    for (std::uint32_t rank = 0; rank < checked.ranks; ++rank) {
+      const auto& program = checked.programs[rank];
+      if (program == nullptr || program->peers.empty()) continue;
+      peers.resize(checked.ranks);
+      for (const auto& [other, use] : program->peers) {
+        peer(rank, other);
+        MessagePeer& there = peer(other, rank);
+        there.longest = std::max(there.longest, use.longest_send);
+      }
+    }
   }
 };
 
@@ -75,6 +98,12 @@ const std::vector<std::string>& Trace::names(RankId rank) const { return impl_->
 const std::vector<std::string>& Trace::warnings() const { return impl_->checked.warnings; }
 
 const std::vector<std::pair<RankId, Position>>& Trace::restart_blocks() const { return impl_->checked.restart_blocks; }
+
+bool Trace::has_messages() const { return !impl_->peers.empty(); }
+const std::vector<MessagePeer>& Trace::message_peers(RankId rank) const {
+  static const std::vector<MessagePeer> nobody;
+  return impl_->peers.empty() ? nobody : impl_->peers[rank.index()];
+}
 
 std::string Trace::spelling(RankId rank, const NameRef& name) const {
   const std::vector<std::string>& all =

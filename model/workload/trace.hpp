@@ -36,9 +36,14 @@ enum class OperationKind : std::uint8_t {
   barrier,
   mark_begin,
   mark_end,
+  send,
+  recv,
 };
 BOOST_DESCRIBE_ENUM(OperationKind, init_window, post_buffer, post_one_time_buffer, put, get, wait, wait_all, inc_epoch,
-                    get_epoch, get_buf_ptrs, rewind, close_window, compute, barrier, mark_begin, mark_end)
+                    get_epoch, get_buf_ptrs, rewind, close_window, compute, barrier, mark_begin, mark_end, send, recv)
+
+/// Whether the operation sends bytes of the payload formula, with a seed of its own.
+constexpr bool has_payload(OperationKind kind) { return kind == OperationKind::put || kind == OperationKind::send; }
 
 /// A name of the trace as the operation that runs sees it: its number within the rank (dense, by first definition) and
 /// the indices of the passes of the loops that contain its definition.
@@ -64,7 +69,7 @@ struct Operation {
   /// the rank's program, so that what it stands for may be forgotten afterwards. Same order as `operands`.
   std::vector<bool> last_use;
   bool name_never_used = false;
-  RankId rank;  ///< put, get: the destination
+  RankId rank;  ///< put, get, send: the destination; recv: the source
   Mailbox mailbox;
   std::uint64_t size = 0;  ///< bytes
   std::uint64_t offset = 0;
@@ -78,8 +83,15 @@ struct Operation {
   std::uint8_t window_flags = 0;  ///< WindowFlag bits
   WaitHow how = WaitHow::mwait;
   std::uint64_t n = 0;
+  std::uint32_t tag = 0;  ///< send, recv
   Time duration;
   std::uint64_t place = 0;  ///< of its word in the text, in bytes: see Trace::position()
+};
+
+/// With whom a rank's program exchanges messages (send, recv).
+struct MessagePeer {
+  RankId rank;
+  std::uint64_t longest = 0;  ///< bytes of the longest message that comes from there
 };
 
 /// A checked trace. Reading happens twice: open() checks all of it and notes where each rank's blocks lie; cursors then
@@ -120,6 +132,10 @@ class Trace {
   std::unique_ptr<Cursor> restart_cursor(RankId rank) const;
   /// Ranks with a restart block, and where the first one of each stands.
   const std::vector<std::pair<RankId, Position>>& restart_blocks() const;
+  /// Whether any rank sends or receives messages.
+  bool has_messages() const;
+  /// Everyone that the rank sends to or is sent to by, in order of rank; no block for a restart has messages.
+  const std::vector<MessagePeer>& message_peers(RankId rank) const;
 
  private:
   Trace();

@@ -19,6 +19,8 @@ std::string name_kind(NameKind kind) {
       return "a buffer";
     case NameKind::put:
       return "a put";
+    case NameKind::message:
+      return "a message";
     case NameKind::get:
       break;
   }
@@ -29,6 +31,7 @@ NameKind kind_defined_by(OperationKind kind) {
   if (kind == OperationKind::init_window) return NameKind::window;
   if (kind == OperationKind::put) return NameKind::put;
   if (kind == OperationKind::get) return NameKind::get;
+  if (kind == OperationKind::send || kind == OperationKind::recv) return NameKind::message;
   return NameKind::buffer;
 }
 
@@ -188,6 +191,7 @@ class Checker {
       ranks_seen_ = true;
       mistake(statement_.word, "missing 'ranks N' before the first rank", "expected it behind the header");
     }
+    in_restart_ = statement_.restart;
     const bool usable = statement_.mistakes.empty() && result_.ranks != 0;
     if (usable && statement_.number >= result_.ranks) report_rank_range(statement_.number_token, statement_.number);
     if (!usable || statement_.number >= result_.ranks) {
@@ -301,12 +305,29 @@ class Checker {
         statement_.operation.rank.value() >= result_.ranks) {
       report_rank_range(statement_.destination, statement_.operation.rank.value());
     }
+    check_message();
     count_statement();
     const std::uint64_t puts = statement_.operation.kind == OperationKind::put ? 1 : 0;
     std::uint64_t& operations = open_.empty() ? program_->operations : open_.back().operations;
     std::uint64_t& all_puts = open_.empty() ? program_->puts : open_.back().puts;
     operations = saturating_multiply_add(1, 1, operations);
     all_puts = saturating_multiply_add(puts, 1, all_puts);
+  }
+
+  /// The layer opens its channels before the programs begin: it has to know who talks to whom.
+  void check_message() {
+    const Operation& operation = statement_.operation;
+    const bool is_send = operation.kind == OperationKind::send;
+    if (!is_send && operation.kind != OperationKind::recv) return;
+    if (in_restart_) {
+      return mistake(statement_.word, rvma::quoted(statement_.word.text) + " in a block for a restart",
+                     "expected puts and gets: messages do not survive a crash");
+    }
+    if (operation.rank.value() >= result_.ranks) return;
+    PeerUse& use = program_->peers[operation.rank.value()];
+    use.sends = use.sends || is_send;
+    use.receives = use.receives || !is_send;
+    if (is_send) use.longest_send = std::max(use.longest_send, operation.size);
   }
 
   void define(const Token& token) {
@@ -334,7 +355,7 @@ class Checker {
     const bool wants_window = statement_.syntax->operand == Operand::window;
     if (is_window != wants_window) {
       mistake(token, rvma::quoted(token.text) + " is " + name_kind(program_->info(reference_.name).kind),
-              wants_window ? "expected a window" : "expected a buffer, a put or a get");
+              wants_window ? "expected a window" : "expected a buffer, a put, a get or a message");
     }
     // 3. Which pass.
     reference_.common = program_->common_loops(reference_.name, open_ids_);
@@ -394,6 +415,7 @@ class Checker {
 
   bool header_seen_ = false;
   bool ranks_seen_ = false;
+  bool in_restart_ = false;  ///< the block is one for a restart
   bool stopped_ = false;  ///< nothing further can be understood
   Program* program_ = nullptr;
   std::uint64_t block_begin_ = 0;

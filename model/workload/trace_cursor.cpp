@@ -49,7 +49,7 @@ class PlayedOperation {
     operation = statement.operation;
     std::swap(spare_operands_, operation.operands);
     operation.place = line_offset + statement.word.column - 1;
-    seed_by_index_ = operation.kind == OperationKind::put && !operation.has_seed;
+    seed_by_index_ = has_payload(operation.kind) && !operation.has_seed;
     // 1. The name that it defines.
     operation.has_name = !statement.defined.text.empty();
     if (operation.has_name) {
@@ -74,7 +74,7 @@ class PlayedOperation {
 
   /// For the pass that `stack` stands at; `put_index` is the number of puts played so far.
   void update(const Program& program, const LoopStack& stack, std::uint64_t& put_index) {
-    if (operation.kind == OperationKind::put) {
+    if (has_payload(operation.kind)) {
       if (seed_by_index_) operation.seed = put_index;
       ++put_index;
     }

@@ -45,7 +45,7 @@ struct Loop {
   bool plays = false;            ///< one pass plays at least one operation
 };
 
-enum class NameKind : std::uint8_t { window, buffer, put, get };
+enum class NameKind : std::uint8_t { window, buffer, put, get, message };
 
 struct NameInfo {
   UseSite last_inner_use = 0;       ///< last use of this pass's instance by its bare name
@@ -72,6 +72,13 @@ struct SuffixUse {
   }
 };
 
+/// What a rank's program says of another one in its sends and receives.
+struct PeerUse {
+  bool receives = false;
+  bool sends = false;
+  std::uint64_t longest_send = 0;  ///< bytes
+};
+
 /// A name as a word of the text, resolved at its place.
 struct Reference {
   std::uint32_t name = 0;
@@ -89,6 +96,7 @@ class Program {
   std::vector<Loop> loops;       ///< in the order of their `repeat`
   std::uint64_t operations = 0;  ///< unrolled; saturates
   std::uint64_t puts = 0;
+  boost::unordered_flat_map<std::uint32_t, PeerUse> peers;  ///< by rank
 
   const std::vector<std::string>& names() const { return names_; }
   const NameInfo& info(std::uint32_t name) const { return infos_[name]; }

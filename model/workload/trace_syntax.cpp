@@ -26,7 +26,7 @@ struct ArgumentSyntax {
   const char* word;
   const char* form;  ///< what stands behind `=`
 };
-constexpr std::array<ArgumentSyntax, 12> kArgumentTable{{
+constexpr std::array<ArgumentSyntax, 14> kArgumentTable{{
     {Argument::mailbox, "mailbox", "A"},
     {Argument::threshold, "threshold", "SIZE or Nop"},
     {Argument::placement, "placement", "steered or managed"},
@@ -39,6 +39,8 @@ constexpr std::array<ArgumentSyntax, 12> kArgumentTable{{
     {Argument::n, "n", "N"},
     {Argument::how, "how", "mwait, poll or interrupt"},
     {Argument::as, "as", "NAME"},
+    {Argument::tag, "tag", "T"},
+    {Argument::memory, "memory", "M"},
 }};
 
 struct FlagSyntax {
@@ -340,10 +342,21 @@ class LineParser {
       case Argument::n:
         take_integer(value, kMax64, "count", op.n);
         return;
+      case Argument::memory:
+        if (take_integer(value, kMax64, "memory", op.n) && op.n == 0) {
+          mistake(value, "memory is 0", "expected a label from 1 on");
+        }
+        return;
       case Argument::how:
         return take(value, ValueText<WaitHow>::parse(value.text), op.how);
       case Argument::as:
         return take_new_name(value);
+      case Argument::tag: {
+        std::uint64_t tag = 0;
+        if (take_integer(value, std::numeric_limits<std::uint32_t>::max(), "tag", tag))
+          op.tag = static_cast<std::uint32_t>(tag);
+        return;
+      }
     }
   }
 
@@ -448,7 +461,7 @@ const std::vector<OperationSyntax>& operation_table() {
       {"put", K::put, Operand::none, bits(A::rank, A::mailbox, A::size), bits(A::offset, A::key, A::as, A::seed),
        false},
       {"wait", K::wait, Operand::waited_names, 0, bits(A::how), false},
-      {"post_buffer", K::post_buffer, Operand::window, bits(A::size), bits(A::as, A::align, A::seed), false},
+      {"post_buffer", K::post_buffer, Operand::window, bits(A::size), bits(A::as, A::align, A::seed, A::memory), false},
       {"barrier", K::barrier, Operand::none, 0, 0, false},
       {"compute", K::compute, Operand::duration, 0, 0, false},
       {"get", K::get, Operand::none, bits(A::rank, A::mailbox, A::size), bits(A::offset, A::key, A::as), false},
@@ -462,6 +475,8 @@ const std::vector<OperationSyntax>& operation_table() {
       {"rewind", K::rewind, Operand::window, bits(A::n), 0, false},
       {"close_window", K::close_window, Operand::window, 0, 0, false},
       {"mark", K::mark_begin, Operand::mark, 0, 0, false},
+      {"send", K::send, Operand::none, bits(A::rank, A::size), bits(A::tag, A::as, A::seed), false},
+      {"recv", K::recv, Operand::none, bits(A::rank, A::size), bits(A::tag, A::as), false},
   };
   return table;
 }

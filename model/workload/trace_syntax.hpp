@@ -44,6 +44,8 @@ enum class Argument : std::uint8_t {
   n,
   how,
   as,
+  tag,
+  memory,
 };
 
 /// One operation of the format.

@@ -1,0 +1,148 @@
+"""The message layer (send, recv): the same bytes and the same layer over both protocols."""
+
+import json
+
+from calls_test import FAULTS, settings
+from system_test import SystemTest
+
+PROTOCOLS = ("rvma", "rdma")
+ADVERTISED = settings([("rdma.exchange", "advertised"), ("rdma.registration_cache", "65536")])
+
+# Tags out of order, messages before their receives and behind them, both protocols of the layer, none and self.
+MIXED = """rvma-trace 1
+ranks 3
+rank 0
+  recv as=self rank=0 tag=4 size=100
+  send rank=0 tag=4 size=100
+  send as=a rank=1 tag=1 size=40000
+  send as=b rank=1 tag=2 size=1000
+  send as=c rank=1 tag=1 size=0
+  recv as=d rank=2 tag=7 size=64KiB
+  compute 3us
+  wait self d a b c
+  barrier
+  send as=long rank=1 tag=9 size=30000
+  wait long
+rank 1
+  compute 20us
+  recv as=b rank=0 tag=2 size=2000
+  wait b
+  recv as=a rank=0 tag=1 size=40000
+  recv as=c rank=0 tag=1 size=16
+  wait all
+  recv as=late rank=0 tag=9 size=30000
+  barrier
+rank 2
+  send rank=0 tag=7 size=50000 seed=9
+  barrier
+"""
+
+# A receive that is posted before any of forty messages that come first, and more of these than there are slots.
+FLOOD = """rvma-trace 1
+ranks 2
+rank 0
+  repeat 40
+    send rank=1 tag=1 size=500
+  end
+  send rank=1 tag=2 size=100
+  wait all
+rank 1
+  recv as=last rank=0 tag=2 size=100
+  wait last
+  repeat 40
+    recv rank=0 tag=1 size=500
+  end
+  wait all
+"""
+
+
+class Messages(SystemTest):
+    def variants(self):
+        for protocol in PROTOCOLS:
+            yield protocol, ["--protocol", protocol]
+        yield "advertised", ["--protocol", "rdma", *ADVERTISED]
+
+    def test_every_message_has_the_bytes_of_its_send(self):
+        sums = []
+        for name, options in self.variants():
+            with self.subTest(name):
+                rows = self.run_text(MIXED, *options).rows("messages.csv")
+                self.assertEqual({row["status"] for row in rows}, {"ok"})
+                received = {(r["rank"], r["name"]): (r["protocol"], r["crc32"]) for r in rows if r["kind"] == "recv"}
+                self.assertEqual(received["1", "a"][0], "rendezvous")
+                self.assertEqual(received["1", "b"][0], "eager")
+                self.assertEqual(received["1", "c"], ("eager", "00000000"))
+                sums.append(received)
+        for other in sums[1:]:
+            self.assertEqual(other, sums[0])
+
+    def test_messages_survive_a_network_without_order(self):
+        for name, options in self.variants():
+            for seed in ("1", "2"):
+                with self.subTest(name, seed=seed):
+                    self.run_text(FLOOD, *options, *settings(FAULTS), "--seed", seed)
+                    self.run_text(MIXED, *options, *settings(FAULTS), "--seed", seed)
+
+    def test_slots_never_block_a_message_that_has_its_receive(self):
+        for name, options in self.variants():
+            for slots in ("1", "2", "8"):
+                with self.subTest(name, slots=slots):
+                    result = self.run_text(FLOOD, *options, "--set", f"workload.messages.slots={slots}")
+                    self.assertEqual(result.stats()["units"]["messages"]["unexpected"], 40)
+
+    def test_the_parts_of_the_way_add_up(self):
+        costs = settings([("workload.messages.matching", "100ns"), ("workload.messages.memcpy_rate", "10GB/s")])
+        for name, options in self.variants():
+            with self.subTest(name):
+                stats = self.run_text(MIXED, *options, *costs).stats()["units"]["messages"]
+                parts = ["send_copy", "credit_wait", "handshake", "transfer", "matching", "late_receiver", "receive_copy"]
+                self.assertAlmostEqual(sum(stats[f"{part}_ns"] for part in parts), stats["way_ns"], places=3)
+                self.assertEqual(stats["matching_ns"], 6 * 100)
+                # 100 + 1000 bytes at the sender, and at the receiver, where the long one came unexpected.
+                self.assertAlmostEqual(stats["send_copy_ns"], 110)
+
+    def test_eager_costs_two_copies(self):
+        trace = self.generate("pingpong", "--messages", "--size", "8KiB", "--iterations", "20")
+        means = []
+        for rate in ("0Gbps", "10GB/s"):
+            result = self.run_file(trace, "--set", f"workload.messages.memcpy_rate={rate}")
+            means.append(result.stats()["units"]["messages"]["way"]["mean"])
+        self.assertAlmostEqual(means[1] - means[0], 2 * 819.2, delta=1)
+
+    def test_a_message_longer_than_its_receive_is_refused(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  send as=a rank=1 size=SIZE
+  wait a
+rank 1
+  recv as=a rank=0 size=50
+  wait a
+"""
+        for size, sender in (("100", "ok"), ("20000", "bad_argument")):
+            rows = self.run_text(text.replace("SIZE", size)).rows("messages.csv")
+            self.assertEqual({r["kind"]: r["status"] for r in rows}, {"send": sender, "recv": "bad_argument"})
+
+    def test_what_is_never_sent_is_waited_for(self):
+        text = "rvma-trace 1\nranks 2\nrank 0\n  recv as=x rank=1 size=5\n  wait x\n"
+        self.assertIn("rank 0 waits for x", self.run_text(text, status=1).stderr)
+
+    def test_patterns(self):
+        patterns = (("pingpong", "--iterations", "5"), ("halo3d", "--ranks", "8", "--iterations", "2"),
+                    ("halo3d", "--shape", "2x1x1", "--periodic", "--iterations", "2"),
+                    ("sweep3d", "--ranks", "6", "--compute", "1us"), ("alltoall", "--ranks", "5", "--iterations", "2"))
+        for pattern in patterns:
+            trace = self.generate(*pattern, "--messages")
+            self.assertIn("send", trace.read_text())
+            for name, options in self.variants():
+                with self.subTest(pattern[0], variant=name):
+                    self.run_file(trace, *options)
+
+    def test_compare_takes_the_difference_apart(self):
+        trace = self.generate("pingpong", "--messages", "--size", "20000", "--iterations", "5")
+        out = self.tmp / "compare"
+        result = self.rvma("compare", trace, "--check", "--out", out, *ADVERTISED)
+        self.assertEqual(result.status, 0, result.stderr)
+        self.assertIn("rendezvous handshake", result.stdout)
+        runs = json.loads((out / "compare.json").read_text())["runs"]
+        self.assertEqual([run["messages"]["rendezvous"] for run in runs], [10, 10, 10])
