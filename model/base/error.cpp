@@ -7,6 +7,8 @@
 #include <iostream>
 #include <utility>
 
+#include "base/last_words.hpp"
+
 namespace rvma {
 namespace {
 
@@ -90,6 +92,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 detail::AssertionContext& assertion_context() {
   static detail::AssertionContext context = nullptr;
   return context;
+}
+
+/// Null: none.
+LastWords*& last_words() {
+  static LastWords* words = nullptr;
+  return words;
 }
 
 }  // namespace
@@ -181,11 +189,20 @@ void assertion_failed(const char* condition, const char* file, int line, const s
   if (line > 0) text += ":" + std::to_string(line);
   text += ": " + message + " (broken: " + condition + ")";
   if (assertion_context() != nullptr) text += " at " + assertion_context()();
-  text += '\n';
-  std::fputs(text.c_str(), stderr);
+  std::fputs((text + '\n').c_str(), stderr);
+  std::fflush(nullptr);
+  if (LastWords* words = std::exchange(last_words(), nullptr)) words->speak_(text);
   std::fflush(nullptr);
   std::_Exit(kInternalErrorStatus);
 }
 
 }  // namespace detail
+
+LastWords::LastWords(std::function<void(const std::string& why)> speak) : speak_(std::move(speak)) {
+  RVMA_ASSERT(last_words() == nullptr, "two last words");
+  last_words() = this;
+}
+
+LastWords::~LastWords() { last_words() = nullptr; }
+
 }  // namespace rvma

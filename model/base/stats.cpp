@@ -29,24 +29,32 @@ std::uint64_t upper_end(std::size_t bucket) {
   return ((leading + 1) << shift) - 1;
 }
 
+constexpr std::size_t kChunk = 16;
+
 constexpr auto kLargestTime = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 }  // namespace
 
-void Counter::visit(const std::string& name, StatVisitor& visitor) const { visitor.counter(name, *this); }
-void TimeSum::visit(const std::string& name, StatVisitor& visitor) const { visitor.time_sum(name, *this); }
-void Peak::visit(const std::string& name, StatVisitor& visitor) const { visitor.peak(name, *this); }
-void Histogram::visit(const std::string& name, StatVisitor& visitor) const { visitor.histogram(name, *this); }
-void Utilisation::visit(const std::string& name, StatVisitor& visitor) const { visitor.utilisation(name, *this); }
+const StatBase::Texts::Text& StatBase::Texts::of(const StatBase& stat) const {
+  const auto found = std::find_if(texts_.begin(), texts_.end(), [&](const Text& text) { return text.of == &stat; });
+  RVMA_ASSERT(found != texts_.end(), "a statistic was described without being constructed");
+  return *found;
+}
+
+Histogram::Chunk& Histogram::chunk(std::size_t number) {
+  if (last_chunk_ < chunks_.size() && chunks_[last_chunk_].number == number) return chunks_[last_chunk_];
+  const auto at = std::lower_bound(chunks_.begin(), chunks_.end(), number,
+                                   [](const Chunk& chunk, std::size_t wanted) { return chunk.number < wanted; });
+  last_chunk_ = static_cast<std::size_t>(at - chunks_.begin());
+  if (at == chunks_.end() || at->number != number) chunks_.insert(at, Chunk{number, {}});
+  return chunks_[last_chunk_];
+}
 
 void Histogram::add(Time sample) {
   RVMA_ASSERT(sample >= Time::zero(), "a negative time cannot be a sample");
   const auto value = static_cast<std::uint64_t>(sample.ps());
   const std::size_t bucket = bucket_of(value);
-  if (bucket / kSub >= buckets_.size()) buckets_.resize(bucket / kSub + 1);
-  std::unique_ptr<Buckets>& group = buckets_[bucket / kSub];
-  if (!group) group = std::make_unique<Buckets>();
-  ++(*group)[bucket % kSub];
+  ++chunk(bucket / kChunk).counts[bucket % kChunk];
   if (count_ == 0 || sample < min_) min_ = sample;
   if (sample > max_) max_ = sample;
   ++count_;
@@ -71,12 +79,11 @@ Time Histogram::quantile(unsigned parts_per_thousand) const {
   if (parts_per_thousand == 1000) return max_;
   const auto rank = static_cast<std::uint64_t>((detail::uint128{count_} * parts_per_thousand + 999) / 1000);
   std::uint64_t seen = 0;
-  for (std::size_t group = 0; group < buckets_.size(); ++group) {
-    if (!buckets_[group]) continue;
-    for (std::size_t i = 0; i < kSub; ++i) {
-      seen += (*buckets_[group])[i];
+  for (const Chunk& chunk : chunks_) {
+    for (std::size_t i = 0; i < kChunk; ++i) {
+      seen += chunk.counts[i];
       if (seen < rank) continue;
-      const Time end = Time::from_ps(static_cast<std::int64_t>(upper_end(group * kSub + i)));
+      const Time end = Time::from_ps(static_cast<std::int64_t>(upper_end(chunk.number * kChunk + i)));
       return std::clamp(end, min_, max_);
     }
   }
@@ -84,7 +91,8 @@ Time Histogram::quantile(unsigned parts_per_thousand) const {
 }
 
 void Histogram::reset() {
-  buckets_.clear();
+  chunks_.clear();
+  last_chunk_ = 0;
   count_ = 0;
   min_ = Time::zero();
   max_ = Time::zero();
@@ -115,8 +123,47 @@ void StatsRegistry::add_group(const std::string& unit_path, void* object, Member
   groups_[before].next_of_unit = index;
 }
 
+namespace {
+
+/// Calls `use` with the statistic as what it is.
+template <class Use>
+void with_kind(StatKind kind, void* stat, Use use) {
+  switch (kind) {
+    case StatKind::counter:
+      return use(*static_cast<Counter*>(stat));
+    case StatKind::time_sum:
+      return use(*static_cast<TimeSum*>(stat));
+    case StatKind::peak:
+      return use(*static_cast<Peak*>(stat));
+    case StatKind::histogram:
+      return use(*static_cast<Histogram*>(stat));
+    case StatKind::utilisation:
+      return use(*static_cast<Utilisation*>(stat));
+  }
+}
+
+struct VisitStat {
+  const std::string& name;
+  StatVisitor& visitor;
+  void operator()(const Counter& stat) const { visitor.counter(name, stat); }
+  void operator()(const TimeSum& stat) const { visitor.time_sum(name, stat); }
+  void operator()(const Peak& stat) const { visitor.peak(name, stat); }
+  void operator()(const Histogram& stat) const { visitor.histogram(name, stat); }
+  void operator()(const Utilisation& stat) const { visitor.utilisation(name, stat); }
+};
+
+}  // namespace
+
+void StatsRegistry::Entry::visit(StatVisitor& visitor) const {
+  with_kind(member_->kind, stat_, VisitStat{std::string{name}, visitor});
+}
+
+void StatsRegistry::Entry::reset() const {
+  with_kind(member_->kind, stat_, [](auto& stat) { stat.reset(); });
+}
+
 void StatsRegistry::reset() {
-  for_each([](const Entry& entry) { entry.stat->reset(); });
+  for_each([](const Entry& entry) { entry.reset(); });
 }
 
 }  // namespace rvma

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,33 +30,56 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "base/widening.hpp"
 
 namespace rvma {
 
 class StatVisitor;
 
+enum class StatKind : std::uint8_t { counter, time_sum, peak, histogram, utilisation };
+
+/// What all statistics have in common: the texts of their declaration. They are the same for each group of a type and
+/// so kept with the type: a thousand nodes have three hundred thousand statistics, and each is only its value.
 class StatBase {
  public:
-  virtual ~StatBase() = default;
-  virtual void reset() = 0;
-  virtual void visit(const std::string& name, StatVisitor& visitor) const = 0;
-  std::string_view unit() const { return unit_; }
-  std::string_view description() const { return description_; }
+  /// Notes the texts of all statistics that are constructed while it lives.
+  class Texts {
+   public:
+    struct Text {
+      const StatBase* of;
+      const char* unit;
+      const char* description;
+    };
+    Texts() : outer_(collecting_) { collecting_ = this; }
+    Texts(const Texts&) = delete;
+    Texts& operator=(const Texts&) = delete;
+    ~Texts() { collecting_ = outer_; }
+    /// The statistic must have been constructed meanwhile.
+    const Text& of(const StatBase& stat) const;
+
+   private:
+    friend class StatBase;
+    Texts* outer_;
+    std::vector<Text> texts_;
+  };
 
  protected:
-  /// Both are string literals: a thousand nodes have a hundred thousand statistics, so that each byte counts.
-  StatBase(const char* unit, const char* description) : unit_(unit), description_(description) {}
+  /// Both are string literals.
+  StatBase(const char* unit, const char* description) {
+    if (collecting_ != nullptr) collecting_->texts_.push_back({this, unit, description});
+  }
   StatBase(const StatBase&) = default;
   StatBase& operator=(const StatBase&) = default;
+  ~StatBase() = default;
 
  private:
-  const char* unit_;
-  const char* description_;
+  inline static thread_local Texts* collecting_ = nullptr;
 };
 
 /// Counts things; `unit` says which ("packets", "bytes", "polls").
 class Counter final : public StatBase {
  public:
+  static constexpr StatKind kKind = StatKind::counter;
   Counter(const char* unit, const char* description) : StatBase(unit, description) {}
   Counter& operator++() {
     ++value_;
@@ -66,8 +90,7 @@ class Counter final : public StatBase {
     return *this;
   }
   std::uint64_t value() const { return value_; }
-  void reset() override { value_ = 0; }
-  void visit(const std::string& name, StatVisitor& visitor) const override;
+  void reset() { value_ = 0; }
 
  private:
   std::uint64_t value_ = 0;
@@ -76,14 +99,14 @@ class Counter final : public StatBase {
 /// Sum of simulated times; printed in ns, exact to the ps.
 class TimeSum final : public StatBase {
  public:
+  static constexpr StatKind kKind = StatKind::time_sum;
   explicit TimeSum(const char* description) : StatBase("ns", description) {}
   TimeSum& operator+=(Time amount) {
     value_ += amount;
     return *this;
   }
   Time value() const { return value_; }
-  void reset() override { value_ = Time::zero(); }
-  void visit(const std::string& name, StatVisitor& visitor) const override;
+  void reset() { value_ = Time::zero(); }
 
  private:
   Time value_;
@@ -92,13 +115,13 @@ class TimeSum final : public StatBase {
 /// Greatest level that a queue or store reached.
 class Peak final : public StatBase {
  public:
+  static constexpr StatKind kKind = StatKind::peak;
   Peak(const char* unit, const char* description) : StatBase(unit, description) {}
   void observe(std::uint64_t level) {
     if (level > value_) value_ = level;
   }
   std::uint64_t value() const { return value_; }
-  void reset() override { value_ = 0; }
-  void visit(const std::string& name, StatVisitor& visitor) const override;
+  void reset() { value_ = 0; }
 
  private:
   std::uint64_t value_ = 0;
@@ -108,6 +131,7 @@ class Peak final : public StatBase {
 /// bucket, at most 1/128 above the true value (buckets: 128 a power of two).
 class Histogram final : public StatBase {
  public:
+  static constexpr StatKind kKind = StatKind::histogram;
   static constexpr unsigned kSubBits = 7;  ///< log2 of the buckets of a power of two
 
   explicit Histogram(const char* description) : StatBase("ns", description) {}
@@ -121,13 +145,18 @@ class Histogram final : public StatBase {
   Time mean() const;
   /// Value that at least `parts_per_thousand` / 1000 of the samples do not exceed; exact for min and max.
   Time quantile(unsigned parts_per_thousand) const;
-  void reset() override;
-  void visit(const std::string& name, StatVisitor& visitor) const override;
+  void reset();
 
  private:
-  using Buckets = std::array<std::uint64_t, std::size_t{1} << kSubBits>;
-  /// Of each power of two, once it has a sample.
-  std::vector<std::unique_ptr<Buckets>> buckets_;
+  /// Neighbouring buckets, once one of them has a sample: the samples of a unit mostly lie close together.
+  struct Chunk {
+    std::size_t number;
+    std::array<std::uint64_t, 16> counts;
+  };
+  Chunk& chunk(std::size_t number);
+
+  std::vector<Chunk> chunks_;   ///< by number
+  std::size_t last_chunk_ = 0;  ///< place of the one that was used last
   std::uint64_t count_ = 0;
   Time min_;
   Time max_;
@@ -142,22 +171,25 @@ enum class WorkKind { bits, operations };
 /// `busy` is the time that the unit was occupied; busy / elapsed is its share of its bound.
 class Utilisation final : public StatBase {
  public:
-  Utilisation(WorkKind kind, const char* description)
-      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), kind_(kind) {}
+  static constexpr StatKind kKind = StatKind::utilisation;
+  /// `widened_by` outlives all statistics.
+  Utilisation(WorkKind kind, const char* description, const Widenings& widened_by)
+      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), widened_by_(&widened_by), kind_(kind) {}
   void occupy(Time busy, std::uint64_t work) {
     busy_ += busy;
     work_ += work;
   }
   WorkKind kind() const { return kind_; }
+  const Widenings& widened_by() const { return *widened_by_; }
   Time busy() const { return busy_; }
   std::uint64_t work() const { return work_; }
-  void reset() override {
+  void reset() {
     busy_ = Time::zero();
     work_ = 0;
   }
-  void visit(const std::string& name, StatVisitor& visitor) const override;
 
  private:
+  const Widenings* widened_by_;
   WorkKind kind_;
   Time busy_;
   std::uint64_t work_ = 0;
@@ -188,8 +220,10 @@ class StatsRegistry {
   /// What a described group consists of; one for each type of group.
   struct Member {
     const char* name;
-    StatBase& (*in)(void* group);
-    bool is_utilisation;
+    StatKind kind;
+    void* (*in)(void* group);
+    const char* unit;
+    const char* description;
   };
   struct Members {
     const Member* first;
@@ -204,12 +238,32 @@ class StatsRegistry {
   };
 
  public:
-  struct Entry {
+  class Entry {
+   public:
     std::string_view unit_path;
     std::string_view name;
-    StatBase* stat = nullptr;
     std::string path() const { return std::string{unit_path} + "." + std::string{name}; }
-    void visit(StatVisitor& visitor) const { stat->visit(std::string{name}, visitor); }
+    StatKind kind() const { return member_->kind; }
+    std::string_view unit() const { return member_->unit; }
+    std::string_view description() const { return member_->description; }
+    /// Null if it is a statistic of another kind.
+    template <class Stat>
+    const Stat* as() const {
+      return member_->kind == Stat::kKind ? static_cast<const Stat*>(stat_) : nullptr;
+    }
+    void visit(StatVisitor& visitor) const;
+
+   private:
+    friend class StatsRegistry;
+    Entry(const Group& group, std::size_t member)
+        : unit_path(group.unit_path),
+          name(group.members.first[member].name),
+          member_(group.members.first + member),
+          stat_(member_->in(group.object)) {}
+    void reset() const;
+
+    const Member* member_;
+    void* stat_;
   };
 
   /// Registers all members of a described group; the group must outlive the registry. A path is taken once.
@@ -227,9 +281,9 @@ class StatsRegistry {
   void for_each_utilisation(Use use) const {
     for (const Group& group : groups_) {
       for (std::size_t i = 0; i < group.members.count; ++i) {
-        if (!group.members.first[i].is_utilisation) continue;
-        const Entry entry = entry_of(group, i);
-        use(entry, static_cast<const Utilisation&>(*entry.stat));
+        if (group.members.first[i].kind != StatKind::utilisation) continue;
+        const Entry entry{group, i};
+        use(entry, *entry.as<Utilisation>());
       }
     }
   }
@@ -251,6 +305,23 @@ class StatsRegistry {
     for_each([&](const Entry& entry) { all.push_back(entry); });
     return all;
   }
+  /// How full a queue is now.
+  struct Level {
+    std::string_view unit_path;
+    const char* name;  ///< ends in its unit, unless it counts things
+    std::function<std::uint64_t()> now;
+  };
+  /// Before units are made: somebody will look at levels (report/series). Else they cost nothing.
+  void keep_levels() { keeps_levels_ = true; }
+  /// What `now` refers to outlives the registry.
+  void add_level(const std::string& unit_path, const char* name, std::function<std::uint64_t()> now) {
+    if (!keeps_levels_) return;
+    const auto group = first_of_unit_.find(unit_path);
+    if (group == first_of_unit_.end()) level_paths_.push_back(unit_path);
+    levels_.push_back(
+        {group == first_of_unit_.end() ? std::string_view{level_paths_.back()} : group->first, name, std::move(now)});
+  }
+  const std::vector<Level>& levels() const { return levels_; }
   /// The table outlives the registry.
   void add_table(const UtilisationTable& table) { tables_.push_back(&table); }
   const std::vector<const UtilisationTable*>& tables() const { return tables_; }
@@ -260,25 +331,29 @@ class StatsRegistry {
   template <class Described>
   static Members members_of() {
     using List = boost::describe::describe_members<Described, boost::describe::mod_any_access>;
-    static const auto table = boost::mp11::mp_apply<std::tuple, List>{};
-    static const std::array<Member, boost::mp11::mp_size<List>::value> members = std::apply(
-        [](auto... member) {
-          return std::array<Member, sizeof...(member)>{Member{
-              member.name,
-              [](void* group) -> StatBase& { return static_cast<Described*>(group)->*decltype(member)::pointer; },
-              std::is_same_v<std::decay_t<decltype(std::declval<Described>().*decltype(member)::pointer)>,
-                             Utilisation>}...};
-        },
-        table);
+    static constexpr auto table = boost::mp11::mp_apply<std::tuple, List>{};
+    static const std::array<Member, boost::mp11::mp_size<List>::value> members = [] {
+      const StatBase::Texts texts;
+      const Described declared{};
+      return std::apply(
+          [&](auto... member) {
+            return std::array<Member, sizeof...(member)>{describe<Described>(member, declared, texts)...};
+          },
+          table);
+    }();
     return {members.data(), members.size()};
   }
-  static Entry entry_of(const Group& group, std::size_t member) {
-    const Member& of = group.members.first[member];
-    return {group.unit_path, of.name, &of.in(group.object)};
+  template <class Described, class Descriptor>
+  static Member describe(Descriptor member, const Described& declared, const StatBase::Texts& texts) {
+    const auto& stat = declared.*decltype(member)::pointer;
+    const StatBase::Texts::Text& text = texts.of(stat);
+    return {member.name, std::decay_t<decltype(stat)>::kKind,
+            [](void* group) -> void* { return &(static_cast<Described*>(group)->*Descriptor::pointer); }, text.unit,
+            text.description};
   }
   template <class Use>
   static void each_of(const Group& group, Use& use) {
-    for (std::size_t i = 0; i < group.members.count; ++i) use(entry_of(group, i));
+    for (std::size_t i = 0; i < group.members.count; ++i) use(Entry{group, i});
   }
   void add_group(const std::string& unit_path, void* object, Members members);
 
@@ -286,6 +361,9 @@ class StatsRegistry {
   std::vector<bool> continues_unit_;  ///< another group of the same path came before
   boost::unordered_flat_map<std::string_view, std::size_t> first_of_unit_;
   std::vector<const UtilisationTable*> tables_;
+  bool keeps_levels_ = false;
+  std::vector<Level> levels_;
+  std::deque<std::string> level_paths_;  ///< of units without a group
 };
 
 }  // namespace rvma

@@ -55,12 +55,30 @@ Wakeup* WakeupQueue::pop() {
   return is_void(entry) ? nullptr : entry.wakeup;
 }
 
+/// Fetches the state of the unit that runs next; what it does is fetch the rest.
+void WakeupQueue::prefetch(const Wakeup& wakeup) {
+  constexpr std::ptrdiff_t kLine = 64;
+  constexpr std::ptrdiff_t kMost = 12 * kLine;
+  // A wake-up is mostly the last member of its unit, behind what it works on.
+  const char* const begin = reinterpret_cast<const char*>(&wakeup.owner_) + sizeof(Component) - kLine;
+  const char* const own = reinterpret_cast<const char*>(&wakeup + 1);
+  const std::ptrdiff_t bytes = own > begin && own - begin < kMost ? own - begin : kMost;
+  for (std::ptrdiff_t at = 0; at < bytes; at += kLine) __builtin_prefetch(begin + at);
+}
+
 void WakeupQueue::run() {
   is_running_ = true;
   notified_for_ = Time::max();
   const Time now = SimContext::now();
   while (!heap_.empty() && heap_.front().when <= now) {
     Wakeup* const wakeup = pop();
+    // With thousands of nodes each unit that runs lies in memory that no cache holds: the next ones are fetched
+    // while this one works. Its start is where its state is looked at first.
+    if (!heap_.empty()) prefetch(*heap_.front().wakeup);
+    if (heap_.size() > 2) {
+      __builtin_prefetch(heap_[1].wakeup);
+      __builtin_prefetch(heap_[2].wakeup);
+    }
     if (wakeup == nullptr) continue;
     wakeup->request_ = 0;
     wakeup->armed_for_ = Time::max();

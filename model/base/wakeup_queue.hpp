@@ -43,6 +43,7 @@ class WakeupQueue {
 
   bool is_void(const Entry& entry) const { return entry.request != entry.wakeup->request_; }
   Wakeup* pop();
+  static void prefetch(const Wakeup& wakeup);
   void run();
   /// Asks the kernel for the earliest entry that counts, or for nothing: a void one must not keep a simulation going.
   void notify();

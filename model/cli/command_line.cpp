@@ -1,5 +1,6 @@
 #include "cli/command_line.hpp"
 
+#include <string_view>
 #include <utility>
 
 namespace rvma::cli {
@@ -10,6 +11,8 @@ Error command_line_error(std::string what, std::string expected) {
 }
 
 namespace {
+
+constexpr std::string_view kMany = "...";
 
 std::vector<std::string> long_names(const po::options_description& options) {
   std::vector<std::string> names;
@@ -28,7 +31,10 @@ Error unknown_option(const std::string& option, const po::options_description& o
 bool parse(const std::vector<std::string>& arguments, const po::options_description& options,
            const std::vector<std::string>& positional_names, po::variables_map& values, Error& error) {
   po::positional_options_description positional;
-  for (const std::string& name : positional_names) positional.add(name.c_str(), 1);
+  for (const std::string& name : positional_names) {
+    const bool many = name.size() > kMany.size() && name.compare(name.size() - kMany.size(), kMany.size(), kMany) == 0;
+    positional.add(many ? name.substr(0, name.size() - kMany.size()).c_str() : name.c_str(), many ? -1 : 1);
+  }
   const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
   try {
     po::store(po::command_line_parser(arguments).options(options).positional(positional).style(style).run(), values);

@@ -17,8 +17,8 @@ enum ExitStatus : int { kFine = 0, kFailed = 1, kBadInput = 2, kInternal = 3 };
 Error command_line_error(std::string what, std::string expected = "");
 
 /// Parses `arguments` against `options` (long and declared short names, no abbreviations, each at most once unless it
-/// is a list); up to `positional_names.size()` positional arguments go to those options. On error: false, and `error`
-/// names the option and the nearest known one.
+/// is a list); up to `positional_names.size()` positional arguments go to those options, and any number to one whose
+/// name ends in "...". On error: false, and `error` names the option and the nearest known one.
 bool parse(const std::vector<std::string>& arguments, const boost::program_options::options_description& options,
            const std::vector<std::string>& positional_names, boost::program_options::variables_map& values,
            Error& error);

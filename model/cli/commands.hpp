@@ -10,6 +10,7 @@ namespace rvma::cli {
 int run_command(const std::vector<std::string>& arguments);
 int compare_command(const std::vector<std::string>& arguments);
 int gen_command(const std::vector<std::string>& arguments);
+int import_command(const std::vector<std::string>& arguments);
 int config_command(const std::vector<std::string>& arguments);
 int sweep_command(const std::vector<std::string>& arguments);
 int report_command(const std::vector<std::string>& arguments);

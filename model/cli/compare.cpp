@@ -22,6 +22,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
+#include "nic/on_chip_bytes.hpp"
 #include "report/atomic_file.hpp"
 
 namespace rvma::cli {
@@ -123,10 +124,10 @@ Figure unit(const char* name, const char* key, double scale = 1) {
 /// Most bytes of state that the NICs held, each structure at its own peak: docs/explanation/rdma.md has the entries.
 double state_bytes(const json::value& stats) {
   const json::value& units = stats.at("units");
-  constexpr double kWindowBytes = 60;
-  constexpr double kBufferBytes = 43;
-  constexpr double kCounterBytes = 28;
-  constexpr double kBindingBytes = 192;
+  constexpr double kWindowBytes = kWindowHardwareBytes;
+  constexpr double kBufferBytes = kBufferHardwareBytes;
+  constexpr double kCounterBytes = kCounterHardwareBytes;
+  constexpr double kBindingBytes = binding_hardware_bytes(1024);  // the default of nic.reliability.window
   constexpr double kQueuePairBytes = 64;
   constexpr double kRegionBytes = 64;
   return sum(units, ".window_calls", "windows_peak") * kWindowBytes +

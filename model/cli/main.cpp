@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"run", "simulate a trace and say what limited it", run_command},
     {"compare", "run a trace on RVMA and on the RDMA baseline, side by side", compare_command},
     {"gen", "write a trace of a known pattern", gen_command},
+    {"import", "write the trace of another simulator's workload", import_command},
     {"sweep", "expand a specification into design points and run them", sweep_command},
     {"report", "write one HTML page from results", report_command},
     {"regress", "run the regression suite and compare with stored expectations", regress_command},

@@ -1,4 +1,5 @@
 // rvma run: one trace, simulated, checked and reported.
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,9 +14,11 @@
 #include <optional>
 #include <sstream>
 
+#include "base/heap.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/no_effect.hpp"
+#include "cli/recording.hpp"
 #include "cli/table_options.hpp"
 #include "platform/config.hpp"
 #include "platform/system.hpp"
@@ -27,6 +30,7 @@
 #include "report/recorder.hpp"
 #include "report/run_report.hpp"
 #include "report/scoreboard.hpp"
+#include "report/series.hpp"
 #include "report/settle_clock.hpp"
 #include "rtl/adapter/table_factory.hpp"
 #include "workload/player.hpp"
@@ -51,6 +55,7 @@ struct RunOptions {
   std::optional<Time> limit;
   std::optional<Time> wall_limit;
   TableOptions table;
+  RecordingOptions recording;
   Protocol protocol = Protocol::rvma;
   std::optional<Bytes> memory_limit;
 };
@@ -74,6 +79,7 @@ po::options_description describe_options() {
       "protocol", po::value<std::string>()->default_value("rvma"),
       "rvma, or rdma: the same calls by software on the RDMA baseline's NIC");
   add_table_options(options);
+  add_recording_options(options);
   return options;
 }
 
@@ -117,6 +123,7 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   options.limit = time_option(values, "limit", errors);
   options.wall_limit = time_option(values, "wall-limit", errors);
   options.table = read_table_options(values, errors);
+  options.recording = read_recording_options(values, errors);
   if (values.count("memory-limit") != 0) {
     const auto size = parse_size(values["memory-limit"].as<std::string>());
     if (size) {
@@ -145,6 +152,7 @@ struct ResultFiles {
   std::unique_ptr<AtomicFile> puts;
   std::unique_ptr<AtomicFile> calls;
   std::unique_ptr<AtomicFile> links;
+  std::unique_ptr<AtomicFile> series;
   std::unique_ptr<AtomicFile> stats;
   std::unique_ptr<AtomicFile> messages;  ///< null: the trace has none
 
@@ -167,12 +175,14 @@ struct ResultFiles {
     puts = make("puts.csv");
     calls = make("calls.csv");
     links = make("links.csv");
+    series = make("series.csv");
     stats = make("stats.json");
     if (has_messages) messages = make("messages.csv");
     return errors.empty();
   }
   bool commit(ErrorList& errors) {
-    for (AtomicFile* file : {completions.get(), puts.get(), calls.get(), links.get(), stats.get(), messages.get()}) {
+    for (AtomicFile* file :
+         {completions.get(), puts.get(), calls.get(), links.get(), series.get(), stats.get(), messages.get()}) {
       if (file == nullptr) continue;
       if (const auto error = file->commit()) errors.add(*error);
     }
@@ -278,6 +288,9 @@ class Clockwork {
   /// `is_over` says that what happens from `next` on, and nothing before, is nobody's concern any more.
   void on_idle(std::function<bool(Time next)> is_over) { is_over_ = std::move(is_over); }
 
+  /// Samples are taken between slices.
+  void sample(Series& series) { series_ = &series; }
+
   End run() {
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
@@ -293,13 +306,15 @@ class Clockwork {
       // A slice that begins at the next event: idle time is skipped, not stepped through.
       const Time next = Time::from_ps(static_cast<std::int64_t>(sc_core::sc_time_to_pending_activity().value()));
       if (is_over_ && is_over_(SimContext::now() + next)) return End::starved;
+      if (series_ != nullptr) series_->advance(std::min(SimContext::now() + next, limit_));
       const Time left = limit_ - SimContext::now();
       if (next > left) {
         // Nothing happens until then, but the time has been simulated.
         if (left > Time::zero()) sc_core::sc_start(SimContext::to_sc(left), sc_core::SC_RUN_TO_TIME);
         return limit_end_;
       }
-      const Time step = std::max(std::min(next + slice, left), Time::from_ps(1));
+      Time step = std::max(std::min(next + slice, left), Time::from_ps(1));
+      if (series_ != nullptr) step = std::max(std::min(step, series_->next() - SimContext::now()), Time::from_ps(1));
       sc_core::sc_start(SimContext::to_sc(step), sc_core::SC_EXIT_ON_STARVATION);
       // Limits of the machine are looked at between slices: none may last long, however much happens in it.
       const std::int64_t took_ns = watch_.elapsed_ns() - began_ns;
@@ -317,13 +332,31 @@ class Clockwork {
   const Player& player_;
   Progress& progress_;
   std::function<bool(Time)> is_over_;
+  Series* series_ = nullptr;
   Time limit_;
   End limit_end_;
 };
 
+/// What is built before time begins is built whole: what can never fit is an error before anything is.
+void check_memory(const RunOptions& options, const Config& config, std::uint32_t ranks, ErrorList& errors) {
+  const std::uint64_t limit = options.memory_limit ? options.memory_limit->count() : default_memory_limit();
+  const Footprint all = footprint(config, ranks);
+  if (all.least.count() <= limit) return;
+  errors.add(command_line_error(
+      fmt::format("--memory-limit: {} nodes, {} switches and {} cables take at least {}, and the limit is {}",
+                  all.nodes, all.switches, all.cables, to_string(all.least), to_string(Bytes{limit})),
+      "a smaller fabric, or more ranks a node"));
+}
+
+/// From here on a run is one of many nodes: what they cost the machine is seen to.
+constexpr std::size_t kManyNodes = 64;
+/// Bytes that a node with many neighbours takes, roughly.
+constexpr std::size_t kHeapOfANode = 200'000;
+
 class Run {
  public:
-  Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files)
+  Run(const RunOptions& options, const Config& config, const Trace& trace, ResultFiles& files,
+      std::unique_ptr<Recording> recording)
       : options_(options),
         config_(config),
         trace_(trace),
@@ -333,11 +366,18 @@ class Run {
         registry_(options.protocol == Protocol::rdma),
         recorder_(trace, registry_, files.streams(), with_bytes_ ? buffer_reader() : RunRecorder::ReadBuffer{},
                   [this](Time when) { wake_at(when); }),
+        recording_(std::move(recording)),
         limits_(context_.stats()),
         watch_(options),
         progress_(options.progress, trace.total_operations(), recorder_) {
+    if (writes_) {
+      context_.stats().keep_levels();
+      series_ = std::make_unique<Series>(context_.stats(), recorder_);
+    }
     nic_observers_.add(registry_);
     nic_observers_.add(recorder_);
+    recording_->attach(registry_, trace, config, timeline_run(), nic_observers_);
+    if (series_) nic_observers_.add(*series_);
     std::vector<PlayerObserver*> player_observers{&recorder_, &limits_};
     if (options.check) {
       scoreboard_ = std::make_unique<Scoreboard>(
@@ -387,6 +427,7 @@ class Run {
   void execute(RunReport& report) {
     Clockwork clockwork(options_, watch_, *player_, progress_);
     clockwork.on_idle([this](Time next) { return is_over(next); });
+    if (series_) clockwork.sample(*series_);
     const auto began = std::chrono::steady_clock::now();
     const End end = clockwork.run();
     if (end == End::starved && system_->drained_at() > SimContext::now()) {
@@ -398,6 +439,7 @@ class Run {
 
     const Time now = SimContext::now();
     report.end = now;
+    if (series_) series_->finish(now);
     // A refused post of a program that made no later call: its answer lies in memory.
     for (std::uint32_t r = 0; r < trace_.ranks(); ++r) system_->driver(RankId{r}).take_answers();
     recorder_.finish(now, system_->losses());
@@ -413,10 +455,23 @@ class Run {
     describe(report);
   }
 
-  /// After execute().
+  /// After execute(). A line for each record that does not have everything.
+  std::vector<std::string> write_recording(const RunReport& report, ErrorList& errors) {
+    return recording_->finish(report.end, report.problems, errors);
+  }
   void write_links(std::ostream& out) const { write_links_csv(out, system_->fabric(), SimContext::now()); }
+  void write_series(std::ostream& out) const { series_->write(out); }
 
  private:
+  TimelineRun timeline_run() const {
+    TimelineRun run;
+    run.trace = options_.trace;
+    run.protocol = ValueText<Protocol>::print(options_.protocol);
+    run.is_rdma = options_.protocol == Protocol::rdma;
+    run.ranks = trace_.ranks();
+    run.ranks_per_node = config_.workload.ranks_per_node;
+    return run;
+  }
   void start(RankId rank) {
     system_->run_on(rank, [this, rank](Driver&) { player_->play(rank); });
   }
@@ -516,8 +571,11 @@ class Run {
     report.recorder = &recorder_;
     report.scoreboard = scoreboard_.get();
     report.stats = &context_.stats();
+    report.on_chip = on_chip_bytes(config_.nic);
     report.limits = limits_.limits(recorder_.region());
-    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), stage_waits(context_.stats()));
+    report.waits = stage_waits(context_.stats());
+    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), report.waits);
+    report.key_ranges = ranges_of_widening_keys(report.limits, keys_of(copy));
     report.out_dir = options_.out_dir;
   }
 
@@ -529,7 +587,9 @@ class Run {
   bool writes_;
   PutRegistry registry_;
   RunRecorder recorder_;
+  std::unique_ptr<Recording> recording_;  ///< asks the registry until it goes
   LimitsObserver limits_;
+  std::unique_ptr<Series> series_;  ///< null without --out
   Watch watch_;
   Progress progress_;
   std::unique_ptr<Scoreboard> scoreboard_;
@@ -600,27 +660,41 @@ int run_command(const std::vector<std::string>& arguments) {
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
+  check_memory(options, config, trace->ranks(), errors);
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
+  if (!errors.empty()) return report_errors(errors);
+  auto recording = std::make_unique<Recording>(options.recording);
+  recording->open((trace->ranks() + config.workload.ranks_per_node - 1) / config.workload.ranks_per_node, errors);
   if (!errors.empty()) return report_errors(errors);
   ResultFiles files;
   if (!options.out_dir.empty() && !files.open(options.out_dir, trace->has_messages(), errors))
     return report_errors(errors);
 
-  // 3. Run, and tell. The kernel's modules must not outlive the run.
-  Run run(options, config, *trace, files);
+  // 3. Run, and tell.
+  const std::size_t nodes = trace->ranks() / config.workload.ranks_per_node;
+  if (nodes >= kManyNodes) reserve_heap(nodes * kHeapOfANode);
+  auto whole = std::make_unique<Run>(options, config, *trace, files, std::move(recording));
+  Run& run = *whole;
   RunReport report;
   run.execute(report);
+  const std::vector<std::string> notes = run.write_recording(report, errors);
+  if (!errors.empty()) return report_errors(errors);
   if (!options.out_dir.empty()) {
     run.write_links(files.links->stream());
+    run.write_series(files.series->stream());
     write_stats_json(files.stats->stream(), report);
     if (!files.commit(errors)) return report_errors(errors);
   }
   if (!options.quiet) print_summary(std::cout, report);
+  for (const std::string& note : notes) std::cerr << "rvma: note: " << note << "\n";
   for (const std::string& problem : report.problems) std::cerr << problem << "\n";
   if (report.scoreboard != nullptr) {
     for (const std::string& failure : report.scoreboard->failures()) std::cerr << "check: " << failure << "\n";
   }
-  return report.problems.empty() ? kFine : kFailed;
+  const int status = report.problems.empty() ? kFine : kFailed;
+  // Taking the modules of thousands of nodes apart takes seconds, and the process ends here.
+  if (nodes >= kManyNodes && options.table.wave.empty()) static_cast<void>(whole.release());
+  return status;
 }
 
 }  // namespace rvma::cli

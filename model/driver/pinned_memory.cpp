@@ -10,20 +10,23 @@ unsigned PinnedMemory::class_of(std::uint64_t bytes) {
 
 PhysicalAddress PinnedMemory::allocate(std::uint64_t bytes) {
   const unsigned shift = class_of(bytes);
-  std::vector<PhysicalAddress>& free = list_of(shift);
+  Class& blocks = class_at(shift);
+  if (!blocks.free.empty()) {
+    const PhysicalAddress taken = blocks.free.back();
+    blocks.free.pop_back();
+    return taken;
+  }
   const std::uint64_t block = std::uint64_t{1} << shift;
-  if (free.empty()) {
+  if (blocks.next == blocks.end) {
     const std::uint64_t page = frames_.page_bytes();
     if (block >= page) return frames_.allocate_contiguous(block);
-    const std::uint64_t base = frames_.allocate_contiguous(page).value();
-    // Backwards, so that blocks are handed out in the order of their addresses.
-    for (std::uint64_t at = page; at > 0; at -= block) free.push_back(PhysicalAddress{base + at - block});
+    blocks.next = frames_.allocate_contiguous(page).value();
+    blocks.end = blocks.next + page;
   }
-  const PhysicalAddress taken = free.back();
-  free.pop_back();
-  return taken;
+  blocks.next += block;
+  return PhysicalAddress{blocks.next - block};
 }
 
-void PinnedMemory::free(PhysicalAddress block, std::uint64_t bytes) { list_of(class_of(bytes)).push_back(block); }
+void PinnedMemory::free(PhysicalAddress block, std::uint64_t bytes) { class_at(class_of(bytes)).free.push_back(block); }
 
 }  // namespace rvma

@@ -25,11 +25,16 @@ class PinnedMemory {
   static unsigned class_of(std::uint64_t bytes);
 
   FrameAllocator& frames_;
-  std::vector<PhysicalAddress>& list_of(unsigned shift) {
-    if (shift - kSmallestShift >= free_.size()) free_.resize(shift - kSmallestShift + 1);
-    return free_[shift - kSmallestShift];
+  struct Class {
+    std::vector<PhysicalAddress> free;  ///< that were used before
+    std::uint64_t next = 0;             ///< of the newest page, what was never handed out: [next, end)
+    std::uint64_t end = 0;
+  };
+  Class& class_at(unsigned shift) {
+    if (shift - kSmallestShift >= classes_.size()) classes_.resize(shift - kSmallestShift + 1);
+    return classes_[shift - kSmallestShift];
   }
-  std::vector<std::vector<PhysicalAddress>> free_;  ///< by class, as far as any was used: a node may have many drivers
+  std::vector<Class> classes_;  ///< as far as any was used: a node may have many drivers
 };
 
 }  // namespace rvma

@@ -125,7 +125,7 @@ struct FaultsConfig {
   Key<FaultEventList> events{
       {},
       "what breaks and comes back when: list of {at, kind, where}; kind: link_down, link_up, node_crash, node_restart; "
-      "where: a link as in links.csv, such as 0-switch0, or a node's number"};
+      "where: a link as in links.csv, such as 0-switch (a star) or 0-switch0, or a node's number"};
   BOOST_DESCRIBE_CLASS(FaultsConfig, (), (drop, duplicate, corrupt, jitter, reverse, reverse_hold, events), (), ())
 };
 

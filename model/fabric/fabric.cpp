@@ -159,6 +159,13 @@ void Fabric::schedule_events() {
 void Fabric::publish() {
   const std::string path = name();
   context_.stats().add(path, stats_);
+  if (!switches_.empty()) {
+    context_.stats().add_level(path + ".switch", "queued", [this] {
+      std::uint64_t most = 0;
+      for (const auto& one : switches_) most = std::max(most, one->queued());
+      return most;
+    });
+  }
   if (links_.size() > kMostUnits) {
     context_.stats().add(path + ".switches", switch_stats_.front());
     context_.stats().add_table(*this);

@@ -17,6 +17,8 @@
 
 namespace rvma {
 
+inline constexpr Widenings kWidenedByLinkRate{{{"fabric.link.rate", Effect::proportional}}};
+
 struct LinkStats {
   Counter packets{"packets", "packets sent"};
   Counter wire_bytes{"bytes", "bytes sent: preamble, headers, payload, checks and gap"};
@@ -24,7 +26,7 @@ struct LinkStats {
   Counter lost_down{"packets", "of them lost because the link was down"};
   Counter lost_full{"packets", "of them lost because the buffer at the far end was full"};
   TimeSum credit_stall_ns{"time that packets waited for buffer space at the far end while the link was free"};
-  Utilisation wire{WorkKind::bits, "bits on the link against its rate"};
+  Utilisation wire{WorkKind::bits, "bits on the link against its rate", kWidenedByLinkRate};
   BOOST_DESCRIBE_CLASS(LinkStats, (), (packets, wire_bytes, payload_bytes, lost_down, lost_full, credit_stall_ns, wire),
                        (), ())
 };

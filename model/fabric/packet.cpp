@@ -16,6 +16,7 @@ PayloadRef PayloadPool::acquire(std::uint32_t bytes) {
   RVMA_ASSERT(bytes <= buffer_bytes_, "a payload buffer longer than the mtu");
   constexpr std::uint32_t kSmallest = 64;
   const auto size_class = static_cast<std::uint8_t>(32 - __builtin_clz(std::max(bytes, kSmallest) - 1));
+  if (size_class >= free_.size()) free_.resize(size_class + 1U);
   std::vector<Payload*>& free = free_[size_class];
   ++in_use_;
   if (!free.empty()) {

@@ -117,7 +117,8 @@ class PayloadPool {
   std::uint32_t buffer_bytes_;
   std::size_t in_use_ = 0;
   std::vector<std::unique_ptr<Payload>> owned_;
-  std::array<std::vector<Payload*>, 33> free_;  ///< by the binary logarithm of the size, rounded up
+  /// By the binary logarithm of the size, rounded up, as far as any was made: each node has pools of its own.
+  std::vector<std::vector<Payload*>> free_;
 };
 
 /// The stages of a put, in order; a packet records when it *left* each. Consecutive differences are the latency
@@ -126,6 +127,7 @@ enum class Stage : std::uint8_t {
   issued,              ///< the core begins the call (start of the latency)
   doorbell,            ///< the core is done and the descriptor has reached the NIC
   command,             ///< the command unit has decoded it and handed it to transmit
+  retry,               ///< its put was refused `no_buffer` or `busy`, and waited to be sent again
   turn,                ///< it is the packet's turn: earlier puts and packets are cut, the transmit buffer has room
   window,              ///< the peer's window has room for it: packets in flight, open messages
   payload_read,        ///< transmit has the payload (DMA read answered)
@@ -139,9 +141,9 @@ enum class Stage : std::uint8_t {
   completion_write,    ///< the completion word has entered the posted channel
   visible,             ///< the word is visible in memory (end of the latency)
 };
-BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, turn, window, payload_read, transmit, fabric, parse, context,
-                    address_conversion, dma_write, count, completion_write, visible)
-inline constexpr std::size_t kStages = 15;
+BOOST_DESCRIBE_ENUM(Stage, issued, doorbell, command, retry, turn, window, payload_read, transmit, fabric, parse,
+                    context, address_conversion, dma_write, count, completion_write, visible)
+inline constexpr std::size_t kStages = 16;
 using StageTimes = std::array<Time, kStages>;
 
 /// A packet's way through the switches. The link out of a NIC clears it.

@@ -21,6 +21,8 @@ namespace rvma {
 enum class WaitHow : std::uint8_t { mwait, poll, interrupt };
 BOOST_DESCRIBE_ENUM(WaitHow, mwait, poll, interrupt)
 
+inline constexpr Widenings kWidenedByIssueTime{{{"host.core.issue", Effect::inverse}}};
+
 struct CoreStats {
   Counter calls{"calls", "driver calls issued"};
   Counter mmio_writes{"writes", "writes to the NIC"};
@@ -31,7 +33,7 @@ struct CoreStats {
   TimeSum burned_ns{"time spent polling or handling interrupts and wake-ups: core time lost to waiting"};
   TimeSum asleep_ns{"time spent in mwait or blocked on an interrupt: core time free for others"};
   TimeSum compute_ns{"time spent in compute"};
-  Utilisation issue{WorkKind::operations, "calls that the core issues, back to back"};
+  Utilisation issue{WorkKind::operations, "calls that the core issues, back to back", kWidenedByIssueTime};
   BOOST_DESCRIBE_CLASS(CoreStats, (),
                        (calls, mmio_writes, polls, wakeups, interrupts, issue_ns, burned_ns, asleep_ns, compute_ns,
                         issue),

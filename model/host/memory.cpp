@@ -9,7 +9,8 @@
 namespace rvma {
 
 namespace {
-/// Backing is taken from the machine in pieces of about this size.
+/// Backing is taken from the machine in pieces of up to this size; the first of a memory are smaller, since thousands of
+/// nodes touch a few pages each and huge pages of the machine make all of a piece resident.
 constexpr std::size_t kSlabBytes = std::size_t{256} * 1024;
 
 unsigned log2_of(std::uint64_t power) {
@@ -192,7 +193,8 @@ Memory::Page& Memory::page_at(std::uint64_t number) {
 
 std::uint8_t* Memory::take_backing() {
   if (free_pages_.empty()) {
-    const std::size_t pages = std::max<std::size_t>(1, kSlabBytes / page_bytes_);
+    const std::size_t most = std::max<std::size_t>(1, kSlabBytes / page_bytes_);
+    const std::size_t pages = std::clamp<std::size_t>(made_pages_, 1, most);
     // Not value-initialised: pages that are never used are never touched.
     slabs_.emplace_back(new std::uint8_t[pages * page_bytes_]);
     for (std::size_t i = pages; i-- > 0;) free_pages_.push_back(slabs_.back().get() + i * page_bytes_);

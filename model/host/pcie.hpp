@@ -47,6 +47,11 @@ struct PcieLink {
   static std::uint64_t tlps(std::uint64_t address, std::uint64_t bytes, std::uint64_t most_bytes);
 };
 
+inline constexpr Widenings kWidenedByLanes{
+    {{"host.pcie.lanes", Effect::powers_of_two}, {"host.pcie.generation", Effect::steps}}};
+inline constexpr Widenings kWidenedByChannels{
+    {{"host.memory.channels", Effect::proportional}, {"host.memory.channel_rate", Effect::proportional}}};
+
 struct PcieStats {
   Counter dma_writes{"bursts", "DMA write bursts"};
   Counter dma_reads{"bursts", "DMA read bursts"};
@@ -61,9 +66,9 @@ struct PcieStats {
   TimeSum credit_stalled_ns{"time that the upstream channel was idle for want of posted credits"};
   TimeSum memory_wait_ns{"time that inbound writes waited for a busy memory channel"};
   Histogram read_ns{"from the start of a DMA read's first request to its last completion byte"};
-  Utilisation upstream{WorkKind::bits, "PCIe, NIC to host, TLP bits"};
-  Utilisation downstream{WorkKind::bits, "PCIe, host to NIC, TLP bits"};
-  Utilisation memory{WorkKind::bits, "memory channels, inbound writes"};
+  Utilisation upstream{WorkKind::bits, "PCIe, NIC to host, TLP bits", kWidenedByLanes};
+  Utilisation downstream{WorkKind::bits, "PCIe, host to NIC, TLP bits", kWidenedByLanes};
+  Utilisation memory{WorkKind::bits, "memory channels, inbound writes", kWidenedByChannels};
   BOOST_DESCRIBE_CLASS(PcieStats, (),
                        (dma_writes, dma_reads, mmio_writes, upstream_tlps, upstream_payload_bytes, upstream_wire_bytes,
                         downstream_tlps, downstream_payload_bytes, downstream_wire_bytes, credit_stalls,

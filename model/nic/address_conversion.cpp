@@ -27,11 +27,13 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
           *this, page.count(), config.receive.page_misses,
           PageCache(config.page_cache.on_chip,
                     make_replacement(config.page_cache.policy, Random(this->context().seed(), path() + ".page_cache"))),
-          {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.translation_wait_ns, stats_.waiting},
+          {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.line_bytes, stats_.translation_wait_ns,
+           stats_.waiting, stats_.page_fetch},
           [this](PlacedPacket placed, const SegmentList& to, Cycles cycle) { hand_on(std::move(placed), to, cycle); },
           [this] { arm(); }),
       decision_(*this, "decision", [this] { run(); }) {
   this->context().stats().add(path(), stats_);
+  this->context().stats().add_level(path(), "queue", [this]() -> std::uint64_t { return queue_.size(); });
 }
 
 void AddressConversion::start_of_simulation() {
@@ -219,7 +221,11 @@ void AddressConversion::bind(PendingDecision& next, const MessageRef& message, C
   }
   if (bound.outcome != Outcome::pending) {
     ++refusals(bound.outcome);
-    delivery->refuse(message, bound.outcome, at);
+    if (bound.unidentified) {
+      delivery->refuse_unidentified(message, at);
+    } else {
+      delivery->refuse(message, bound.outcome, at);
+    }
   } else {
     ++stats_.bindings;
     if (bound.place.has_binding) delivery->bind(message, bound.place.binding);
@@ -246,6 +252,10 @@ void AddressConversion::read(const PendingDecision& next, const MessageRef& mess
   if (read.malformed) {
     ++stats_.mismatches;
     ignore(*packet, "mismatch", at);
+  } else if (read.unidentified) {
+    ++refusals(read.outcome);
+    delivery->refuse_unidentified(message, at);
+    tell_refused(message, read.outcome, at);
   } else if (read.outcome != Outcome::pending) {
     refuse(message, read.outcome, at);
   } else if (gets.size() == 0 || !gets->serve(message.source, packet->data, read.window, read.buffer)) {
@@ -291,6 +301,10 @@ void AddressConversion::cut_off(const MessageRef& message, std::uint32_t binding
 void AddressConversion::refuse(const MessageRef& message, Outcome reason, Time at) {
   ++refusals(reason);
   delivery->refuse(message, reason, at);
+  tell_refused(message, reason, at);
+}
+
+void AddressConversion::tell_refused(const MessageRef& message, Outcome reason, Time at) {
   observers_.tell([&](NicObserver& observer) { observer.message_refused(node_, message, reason, at); });
 }
 

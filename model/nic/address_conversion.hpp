@@ -40,18 +40,23 @@ struct AddressConversionStats {
   Counter page_hits{"translations", "page translations found in the page cache at once"};
   Counter page_misses{"translations", "page translations that waited for a line of their page list"};
   Counter line_fetches{"reads", "lines of page lists fetched from host memory"};
+  Counter line_bytes{"bytes", "of them"};
   TimeSum stalled_on_writes_ns{"time that a due decision waited for room in the DMA write queue"};
   TimeSum stalled_on_misses_ns{"time that a due decision waited for one of nic.receive.page_misses"};
   TimeSum translation_wait_ns{"time that packets waited for page translations, each on its own"};
   Peak queue{"packets", "packets between parser and decision"};
   Peak waiting{"packets", "packets waiting for page translations"};
   Peak held{"packets", "packets waiting for contexts, descriptors or counters before their decision"};
-  Utilisation decide{WorkKind::operations, "decisions, one a cycle"};
+  Utilisation decide{WorkKind::operations, "decisions, one a cycle", kWidenedByNicClock};
+  Utilisation page_fetch{WorkKind::operations,
+                         "reads of page lists, nic.receive.page_misses at a time",
+                         {{{"nic.receive.page_misses", Effect::proportional}}}};
   BOOST_DESCRIBE_CLASS(AddressConversionStats, (),
                        (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, reads,
                         refused_no_mailbox, refused_closed, refused_bad_key, refused_stale, refused_no_buffer,
-                        refused_bounds, refused_busy, page_hits, page_misses, line_fetches, stalled_on_writes_ns,
-                        stalled_on_misses_ns, translation_wait_ns, queue, waiting, held, decide),
+                        refused_bounds, refused_busy, page_hits, page_misses, line_fetches, line_bytes,
+                        stalled_on_writes_ns, stalled_on_misses_ns, translation_wait_ns, queue, waiting, held, decide,
+                        page_fetch),
                        (), ())
 };
 
@@ -113,6 +118,7 @@ class AddressConversion : public Component, public AddressConversionIf, public C
   void place(PacketPtr packet, const MessageRef& message, const BufferPlace& place, Cycles cycle);
   void place_record(const Packet& packet, const MessageRef& message, const BindAnswer& bound, Cycles cycle);
   void refuse(const MessageRef& message, Outcome reason, Time at);
+  void tell_refused(const MessageRef& message, Outcome reason, Time at);
   /// The packet has been disposed of without a trace in memory: its number is acknowledged, its buffer space returned.
   void drop(const Packet& packet, const MessageRef& message, Time at);
   void ignore(const Packet& packet, const char* why, Time at);

@@ -34,7 +34,7 @@ struct CommandStats {
   Counter bad_writes{"writes", "MMIO writes ignored: wrong place or length, impossible tail, or queue overrun"};
   Counter put_waits{"puts", "times that a put waited for room in the open-put table, or a get for nic.get.open"};
   Peak queue{"descriptors", "descriptors waiting in one process's queue"};
-  Utilisation execute{WorkKind::operations, "descriptors executed, one a cycle"};
+  Utilisation execute{WorkKind::operations, "descriptors executed, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(CommandStats, (),
                        (doorbells, inline_descriptors, fetched_descriptors, fetches, puts, work_requests, gets, calls,
                         arms, interrupts, malformed, bad_writes, put_waits, queue, execute),

@@ -18,7 +18,7 @@ struct CompletionWriterStats {
   Counter interrupts{"interrupts", "interrupts raised behind a completion word"};
   Peak in_flight{"words", "completion words handed over and not in the posted channel yet"};
   Histogram write_ns{"from the last count (or the call) to the completion word in the posted channel"};
-  Utilisation write{WorkKind::operations, "completions, one a cycle"};
+  Utilisation write{WorkKind::operations, "completions, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(CompletionWriterStats, (), (completions, interrupts, in_flight, write_ns, write), (), ())
 };
 

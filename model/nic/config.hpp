@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/config.hpp"
+#include "base/widening.hpp"
 #include "nic/congestion.hpp"
 #include "nic/replacement.hpp"
 
@@ -40,6 +41,16 @@ struct CacheConfig {
   BOOST_DESCRIBE_CLASS(CacheConfig, (), (on_chip, policy), (), ())
 };
 
+/// Units that bring entries back from host memory, and the keys of their sections.
+inline constexpr Widenings kWindowPlaces{
+    {{"nic.windows.on_chip", Effect::capacity}, {"nic.windows.misses", Effect::proportional}}};
+inline constexpr Widenings kBufferPlaces{
+    {{"nic.buffers.on_chip", Effect::capacity}, {"nic.buffers.misses", Effect::proportional}}};
+inline constexpr Widenings kCounterPlaces{
+    {{"nic.counters.on_chip", Effect::capacity}, {"nic.counters.misses", Effect::proportional}}};
+inline constexpr Widenings kPeerPlaces{
+    {{"nic.peers.on_chip", Effect::capacity}, {"nic.peers.misses", Effect::proportional}}};
+
 /// A structure of the NIC that holds so many entries, and keeps the others in host memory (spilled_cache.hpp,
 /// context_cache.hpp) or refuses them.
 struct SpillConfig {
@@ -53,8 +64,12 @@ struct SpillConfig {
     std::string_view spill;
     std::string_view misses;
   };
-  SpillConfig(std::uint32_t entries, std::uint32_t most, const Texts& texts)
-      : on_chip(entries, {1, most}, texts.on_chip), spill(true, texts.spill), misses(16, {1, 1024}, texts.misses) {}
+  const Widenings* widened_by;  ///< the unit that brings entries back
+  SpillConfig(std::uint32_t entries, std::uint32_t most, const Texts& texts, const Widenings& widened = kNotWidened)
+      : on_chip(entries, {1, most}, texts.on_chip),
+        spill(true, texts.spill),
+        misses(16, {1, 1024}, texts.misses),
+        widened_by(&widened) {}
   BOOST_DESCRIBE_CLASS(SpillConfig, (), (on_chip, spill, policy, misses), (), ())
 };
 
@@ -108,7 +123,8 @@ struct CounterConfig : SpillConfig {
       : SpillConfig(4096, 1U << 24U,
                     {"buffers with a counter: bound to by a message and not completed",
                      "on: beyond them counters lie in host memory; off: beyond them messages are refused busy",
-                     "counters being read at a time; beyond it new messages are refused busy, and counts wait"}) {}
+                     "counters being read at a time; beyond it new messages are refused busy, and counts wait"},
+                    kCounterPlaces) {}
   BOOST_DESCRIBE_CLASS(CounterConfig, (), (on_chip, spill, policy, misses, latency, forwarding, queue), (), ())
 };
 
@@ -185,13 +201,15 @@ struct NicConfig {
                       65536,
                       {"window contexts on the NIC",
                        "on: beyond them contexts lie in host memory; off: beyond them init_window is answered full",
-                       "searches of host memory for a context outstanding; beyond it messages are refused busy"}};
+                       "searches of host memory for a context outstanding; beyond it messages are refused busy"},
+                      kWindowPlaces};
   SpillConfig buffers{
       8192,
       1U << 24U,
       {"descriptors of posted buffers on the NIC, all windows together",
        "on: beyond them descriptors lie in host memory; off: beyond them post_buffer is answered full",
-       "descriptors being read at a time; beyond it new messages are refused busy, and packets of others wait"}};
+       "descriptors being read at a time; beyond it new messages are refused busy, and packets of others wait"},
+      kBufferPlaces};
   CounterConfig counters;
   OnChipConfig binding{4096, "messages of more than one packet bound at a time"};
   SpillConfig peers{4096,
@@ -199,7 +217,8 @@ struct NicConfig {
                     {"packet-delivery contexts on the NIC, as many to receive and as many to send",
                      "on: beyond them contexts lie in host memory; off: beyond them a new peer's packets are dropped, "
                      "and puts to one end busy",
-                     "contexts being read at a time, for receiving and for sending; beyond it packets wait"}};
+                     "contexts being read at a time, for receiving and for sending; beyond it packets wait"},
+                    kPeerPlaces};
   CacheConfig page_cache{8192, "page translations on the NIC, fetched eight at a time"};
   CommandConfig command;
   TransmitConfig transmit;

@@ -32,8 +32,10 @@ ContextCache::ContextCache(const sc_core::sc_module_name& name, SimContext& cont
       most_fetches_(config.windows.misses),
       policy_(make_replacement(config.windows.policy, Random(context.seed(), path()))),
       free_slots_(config.windows.on_chip),
+      stats_(*config.windows.widened_by),
       retry_(*this, "retry", [this] { retry_calls(); }) {
   context.stats().add(path(), stats_);
+  context.stats().add_level(path(), "outstanding", [this]() -> std::uint64_t { return misses_.size(); });
 }
 
 void ContextCache::set_area(PhysicalAddress contexts, PhysicalAddress buckets) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/component.hpp"
+#include "host/ring_queue.hpp"
 #include "nic/config.hpp"
 #include "nic/index_allocator.hpp"
 #include "nic/interfaces.hpp"
@@ -45,7 +46,10 @@ struct ContextCacheStats {
   Peak outstanding{"fetches", "most searches and fetches under way at once"};
   Peak resident{"contexts", "most contexts on the NIC at once"};
   Peak spilled{"contexts", "most contexts in host memory only at once"};
-  Utilisation fetch{WorkKind::operations, "searches and fetches, as many at a time as there may be outstanding"};
+  Utilisation fetch;
+  explicit ContextCacheStats(const Widenings& widened_by = kNotWidened)
+      : fetch(WorkKind::operations, "searches and fetches, as many at a time as there may be outstanding", widened_by) {
+  }
   BOOST_DESCRIBE_CLASS(ContextCacheStats, (),
                        (hits, misses, refused, fetches, searches, unknown, evictions, write_backs, read_bytes,
                         written_bytes, fetch_ns, waited_in_context_ns, outstanding, resident, spilled, fetch),
@@ -168,13 +172,13 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   std::uint32_t most_fetches_;
   std::unique_ptr<ReplacementPolicy> policy_;
   IndexAllocator free_slots_;
-  std::deque<Slot> slots_;
+  std::vector<Slot> slots_;
   std::deque<Residency> residencies_;  ///< by window
   Misses misses_;
   std::vector<WindowId> found_;  ///< by miss: the window whose context is being read
   PhysicalAddress context_area_;
   PhysicalAddress bucket_area_;
-  std::deque<WaitingCall> calls_;  ///< that found no slot, or too many fetches under way
+  RingQueue<WaitingCall> calls_;  ///< that found no slot, or too many fetches under way
   std::uint32_t resident_ = 0;
   std::uint32_t spilled_ = 0;
   ContextCacheStats stats_;

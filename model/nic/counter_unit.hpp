@@ -24,7 +24,7 @@ struct CounterUnitStats {
   Counter stalls{"updates", "updates that waited for the one before of their counter to be written back"};
   TimeSum stall_ns{"time that the pipeline stood still for them"};
   Peak queue{"messages", "counts that would end a message and were not due yet"};
-  Utilisation update{WorkKind::operations, "updates, one a cycle, and stalls before them"};
+  Utilisation update{WorkKind::operations, "updates, one a cycle, and stalls before them", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(CounterUnitStats, (),
                        (updates, messages, completions, waited_ns, stalls, stall_ns, queue, update), (), ())
 };

@@ -224,6 +224,17 @@ void DeliveryUnit::tell_incarnation(const TransportHeader& header) {
   egress->send_acknowledgement(std::move(packet), now());
 }
 
+void DeliveryUnit::refuse_unidentified(const MessageRef& message, Time at) {
+  const Source* source = find(message);
+  // Whoever knows mailbox and key sends again, as after a loss.
+  if (!nack_ && source != nullptr && source->tentative) {
+    ++stats_.refused;
+    forget(message.source);
+    return;
+  }
+  refuse(message, Outcome::busy, at);
+}
+
 void DeliveryUnit::refuse(const MessageRef& message, Outcome reason, Time at) {
   ++stats_.refused;
   Source* source = find(message);

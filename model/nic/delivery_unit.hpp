@@ -66,6 +66,7 @@ class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContexts
   bool is_first(const Packet& packet) override;
   void bind(const MessageRef& message, std::uint32_t binding) override;
   void refuse(const MessageRef& message, Outcome reason, Time at) override;
+  void refuse_unidentified(const MessageRef& message, Time at) override;
   void dispose(const MessageRef& message, std::uint32_t sequence, Time at) override;
   void end(const MessageRef& message, Time at) override;
   void withdraw(NodeId source, MessageId message, Time at) override;

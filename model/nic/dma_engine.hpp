@@ -32,8 +32,8 @@ struct DmaEngineStats {
   Peak write_queue{"writes", "writes asked for and not in the posted channel"};
   Peak reads_outstanding{"bursts", "read bursts outstanding"};
   Peak read_queue{"reads", "reads waiting for a tag"};
-  Utilisation issue_write{WorkKind::operations, "write bursts, one a cycle"};
-  Utilisation issue_read{WorkKind::operations, "read bursts, one a cycle"};
+  Utilisation issue_write{WorkKind::operations, "write bursts, one a cycle", kWidenedByNicClock};
+  Utilisation issue_read{WorkKind::operations, "read bursts, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(DmaEngineStats, (),
                        (writes, write_bursts, write_bytes, reads, read_bursts, read_bytes, tag_stall_ns, write_queue,
                         reads_outstanding, read_queue, issue_write, issue_read),

@@ -21,6 +21,8 @@ Egress::Egress(const sc_core::sc_module_name& name, SimContext& context, const N
         if (!blocked_) send_what_can_go();
       }) {
   context.stats().add(path(), stats_);
+  context.stats().add_level(path(), "queue",
+                            [this]() -> std::uint64_t { return acknowledgements_.size() + data_.size(); });
 }
 
 void Egress::end_of_elaboration() {

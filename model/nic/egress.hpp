@@ -32,7 +32,8 @@ struct EgressStats {
   Counter credit_stalls{"stalls", "times the first packet found no credit at the link"};
   TimeSum link_wait_ns{"time that packets waited for the link or its credit after they were ready"};
   Peak queue{"packets", "packets waiting"};
-  Utilisation datapath{WorkKind::bits, "payload moved through the transmit datapath, a cycle at least a packet"};
+  Utilisation datapath{WorkKind::bits, "payload moved through the transmit datapath, a cycle at least a packet",
+                       kWidenedByDatapath};
   BOOST_DESCRIBE_CLASS(EgressStats, (),
                        (data_packets, acknowledgements, payload_bytes, wire_bytes, turned_round, credit_stalls,
                         link_wait_ns, queue, datapath),

@@ -144,6 +144,9 @@ class DeliveryIf : public virtual sc_core::sc_interface {
   virtual void bind(const MessageRef& message, std::uint32_t binding) = 0;
   /// The unseen message is refused, and with it all its packets to come. Needs no allocation.
   virtual void refuse(const MessageRef& message, Outcome reason, Time at) = 0;
+  /// `busy`, decided before mailbox and key were looked at: anybody can cause it, so that with `nic.nack` off it does
+  /// not tell a stranger that somebody is here.
+  virtual void refuse_unidentified(const MessageRef& message, Time at) { refuse(message, Outcome::busy, at); }
   /// The packet was placed (its write has entered the posted channel at `at`) or refused: acknowledge its number.
   virtual void dispose(const MessageRef& message, std::uint32_t sequence, Time at) = 0;
   /// The bound (or single-packet) message has been counted whole: its outcome is `ok`.

@@ -130,6 +130,7 @@ void PageTranslator::fetch(Index waiting, const PageCache::Key& missing) {
   Fetch& started = fetches_[index];
   started.busy = true;
   started.key = missing;
+  started.since = owner_.now();
   started.bytes = line_buffers_.acquire();
   started.first_waiting = waiting;
   started.last_waiting = waiting;
@@ -140,6 +141,7 @@ void PageTranslator::fetch(Index waiting, const PageCache::Key& missing) {
   // The list ends with the region's last page: nothing is read behind it.
   const std::uint64_t first_page = missing.line * PageCache::kLinePages;
   const std::uint64_t entries = std::min<std::uint64_t>(PageCache::kLinePages, translation.pages - first_page);
+  counts_.line_bytes += entries * kEntryBytes;
   DmaRead read;
   read.from.add(PhysicalAddress{translation.page_list.value() + first_page * kEntryBytes},
                 static_cast<std::uint32_t>(entries * kEntryBytes));
@@ -160,6 +162,8 @@ void PageTranslator::dma_read_done(std::uint64_t tag) {
     line[i] = PhysicalAddress{load_little_endian(done.bytes->data() + i * kEntryBytes)};
   }
   cache_.insert(done.key, line);
+  const auto fetches = static_cast<std::int64_t>(fetches_.size());
+  counts_.fetch.occupy(Time::from_ps((owner_.now() - done.since).ps() / fetches), 1);
   done.bytes.reset();
   done.busy = false;
   free_fetches_.push_back(static_cast<Index>(tag));

@@ -35,8 +35,10 @@ class PageTranslator : public DmaClient {
     Counter& hits;
     Counter& misses;
     Counter& line_fetches;
+    Counter& line_bytes;
     TimeSum& wait_ns;
     Peak& waiting;
+    Utilisation& fetch;
   };
   /// Takes a packet whose segments are complete, found in cycle `cycle`.
   using Translated = std::function<void(PlacedPacket, const SegmentList&, Cycles cycle)>;
@@ -76,6 +78,7 @@ class PageTranslator : public DmaClient {
   struct Fetch {
     bool busy = false;
     PageCache::Key key;
+    Time since;
     PayloadRef bytes;
     Index first_waiting = kNone;
     Index last_waiting = kNone;

@@ -23,7 +23,7 @@ struct PayloadWriterStats {
   TimeSum wait_ns{"time that packets waited for the datapath behind the packet before"};
   TimeSum channel_ns{"time from the start of a packet's write to its entry into the posted channel, each on its own"};
   Peak pending{"packets", "packets whose write had been asked for and had not entered the posted channel"};
-  Utilisation write{WorkKind::bits, "payload from the input buffer to the DMA engine"};
+  Utilisation write{WorkKind::bits, "payload from the input buffer to the DMA engine", kWidenedByDatapath};
   BOOST_DESCRIBE_CLASS(PayloadWriterStats, (),
                        (packets, empty_packets, records, bytes, wait_ns, channel_ns, pending, write), (), ())
 };

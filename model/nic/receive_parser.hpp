@@ -20,7 +20,8 @@ struct ReceiveParserStats {
   Counter corrupt_packets{"packets", "packets dropped for a bad checksum"};
   Counter payload_bytes{"bytes", "payload of the data packets"};
   TimeSum wait_ns{"time that packets waited for the parser behind the packet before"};
-  Utilisation parse{WorkKind::bits, "payload through the parser; a header without payload takes a cycle too"};
+  Utilisation parse{WorkKind::bits, "payload through the parser; a header without payload takes a cycle too",
+                    kWidenedByDatapath};
   BOOST_DESCRIBE_CLASS(ReceiveParserStats, (),
                        (data_packets, ack_packets, corrupt_packets, payload_bytes, wait_ns, parse), (), ())
 };

@@ -37,7 +37,9 @@ struct SpilledCacheStats {
   Peak outstanding{"reads", "most entries being read at once"};
   Peak resident{"entries", "most entries on the NIC at once"};
   Peak spilled{"entries", "most entries in host memory only at once"};
-  Utilisation fetch{WorkKind::operations, "reads of entries, as many at a time as there may be outstanding"};
+  Utilisation fetch;
+  explicit SpilledCacheStats(const Widenings& widened_by = kNotWidened)
+      : fetch(WorkKind::operations, "reads of entries, as many at a time as there may be outstanding", widened_by) {}
   BOOST_DESCRIBE_CLASS(SpilledCacheStats, (),
                        (hits, misses, refused, fetches, ahead, spilled_at_once, evictions, write_backs, read_bytes,
                         written_bytes, waited_in_window_ns, waited_in_context_ns, waited_in_count_ns,

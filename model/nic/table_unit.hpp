@@ -33,8 +33,9 @@ struct TableStats {
   Peak entries{"entries", "entries in the table, stash included"};
   Counter command_cycles{"cycles", "cycles from acceptance to answer, all commands together"};
   Counter faults{"words", "stored words reported bad"};
-  Utilisation lookup_port{WorkKind::operations, "lookups, at most one a cycle"};
-  Utilisation command_port{WorkKind::operations, "commands, one at a time, each from its acceptance to its answer"};
+  Utilisation lookup_port{WorkKind::operations, "lookups, at most one a cycle", kWidenedByNicClock};
+  Utilisation command_port{WorkKind::operations, "commands, one at a time, each from its acceptance to its answer",
+                           kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(TableStats, (),
                        (lookups, hits, misses, sweeping, inserts, deletes, kicks, full, stash, entries, command_cycles,
                         faults, lookup_port, command_port),

@@ -35,6 +35,15 @@ DmaWrite word_write(PhysicalAddress to, std::uint64_t first, std::uint64_t secon
   return write;
 }
 
+/// What stands in a packet that only fills its number: the message, and packet 1 of no bytes. That contradicts itself,
+/// so that it changes nothing wherever it arrives, even if nothing else of its message ever did.
+DataHeader filler(MessageId message) {
+  DataHeader data;
+  data.message = message;
+  data.packet_index = 1;
+  return data;
+}
+
 }  // namespace
 
 Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters,
@@ -65,6 +74,8 @@ Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, con
       timer_(*this, "timer", [this] { run_timer(); }) {
   RVMA_ASSERT(payloads.buffer_bytes() >= mtu_, "payload buffers are smaller than the mtu");
   context.stats().add(path(), stats_);
+  context.stats().add_level(path(), "open_puts", [this]() -> std::uint64_t { return open_puts_; });
+  context.stats().add_level(path(), "buffer_bytes", [this]() -> std::uint64_t { return buffer_used_; });
 }
 
 // ----------------------------------------------------------------------------------------------------------- puts
@@ -81,6 +92,7 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   Put& entry = puts_[index];
   entry.request = put;
   entry.commanded = when;
+  entry.began = when;
   ++(put.purpose == Purpose::put           ? stats_.puts
      : put.purpose == Purpose::rdma        ? stats_.rdma_messages
      : put.purpose == Purpose::get_request ? stats_.get_requests
@@ -248,8 +260,7 @@ void Transmit::empty_unreadable(Reading& reading) {
   if (is_current && !gives_up_unreadable(reading.peer, reading.put, now())) return;
   Packet& packet = *reading.packet;
   buffer_used_ -= packet.data.payload_length;
-  const DataHeader data = std::exchange(packet.data, DataHeader{});
-  packet.data.message = data.message;
+  packet.data = filler(packet.data.message);
   packet.payload.reset();
   packet.wire_bytes = wire_bytes_of(packet);
 }
@@ -519,7 +530,7 @@ PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
   packet->transport.destination_incarnation = peer.incarnation;
   packet->transport.generation = peer.context.generation();
   packet->transport.sequence = cut.sequence;
-  packet->data.message = cut.message;
+  packet->data = filler(cut.message);
   packet->is_resent = cut.again;
   if (cut.put != kNone) {
     const Put& put = puts_[cut.put];
@@ -537,7 +548,8 @@ PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
     packet->data.rdma = put.request.rdma;
     packet->stamp(Stage::doorbell, put.request.doorbell);
     packet->stamp(Stage::command, put.commanded);
-    const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.commanded);
+    packet->stamp(Stage::retry, put.began);
+    const Time window_wait = std::min(peer.window_waited(at) - put.window_waited, at - put.began);
     if (!cut.again && cut.packet_index + 1 == put.packets) stats_.window_wait_ns += window_wait;
     packet->stamp(Stage::turn, at - window_wait);
     packet->stamp(Stage::window, at);
@@ -730,8 +742,11 @@ void Transmit::run_timer() {
   // 1. Retries go to the end of their peer's queue.
   while (!retries_.empty() && retries_.front().due <= now()) {
     const Retry retry = retries_.pop();
-    const Put& put = puts_[retry.put];
-    if (put.open && put.uses == retry.uses) queue_put(retry.put);
+    Put& put = puts_[retry.put];
+    if (!put.open || put.uses != retry.uses) continue;
+    put.began = now();
+    stats_.retry_wait_ns += config_.reliability.rnr_delay;
+    queue_put(retry.put);
   }
   // 2. Peers from which nothing was heard for too long.
   while (!watches_.empty() && watches_.top().due <= now()) {

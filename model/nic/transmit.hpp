@@ -61,19 +61,20 @@ struct TransmitStats {
   Counter full{"puts", "times that a put found the open-put table full"};
   Counter buffer_stalls{"stalls", "times that the next packet found no room in the transmit buffer"};
   Counter window_stalls{"stalls", "times that a peer's packets in flight or open messages were at their limit"};
+  TimeSum retry_wait_ns{"time that puts waited after a refusal to be sent again, each on its own"};
   TimeSum window_wait_ns{"time that packets of the puts cut so far, the last of each, waited for that limit"};
   Counter list_stalls{"stalls", "times that the next packet waited for its page list"};
   Peak open_puts{"puts", "puts held at a time"};
   Peak buffer{"bytes", "payload being read or waiting for the link"};
-  Utilisation cut{WorkKind::operations, "packets cut, one a cycle"};
+  Utilisation cut{WorkKind::operations, "packets cut, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
                        (puts, get_requests, get_answers, rdma_messages, answers_given_up, messages, retries, packets,
                         payload_bytes, abandoned, resent, resent_bytes, lost_by_evidence, timed_out, resent_in_vain,
                         congestion_stalls, congestion_decreases, probes, fillers, peers_restarted, list_reads, ended_ok,
                         ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds,
                         ended_busy, ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements,
-                        no_context, full, buffer_stalls, window_stalls, window_wait_ns, list_stalls, open_puts, buffer,
-                        cut),
+                        no_context, full, buffer_stalls, window_stalls, retry_wait_ns, window_wait_ns, list_stalls,
+                        open_puts, buffer, cut),
                        (), ())
 };
 
@@ -119,6 +120,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   struct Put {
     PutRequest request;
     Time commanded;
+    Time began;          ///< the current sending: commanded, or the end of the wait after a refusal
     Time window_waited;  ///< of its peer, when it was commanded
     Index peer = kNone;
     MessageId message;

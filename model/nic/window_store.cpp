@@ -278,6 +278,7 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Wind
   }
   // 2. Window.
   if (const Outcome reason = store.find_slot(header, lookup, answer.window); reason != Outcome::pending) {
+    answer.unidentified = reason == Outcome::busy;
     return refuse(reason);
   }
   Window& window = store.windows[answer.window];
@@ -362,6 +363,7 @@ ReadAnswer WindowStore::read(const DataHeader& header, const WindowLookup& looku
     return refuse(Outcome::bounds);
   }
   if (const Outcome reason = store.find_own_slot(header, lookup, answer.window); reason != Outcome::pending) {
+    answer.unidentified = reason == Outcome::busy;
     return refuse(reason);
   }
   const Window& window = store.windows[answer.window];

@@ -39,6 +39,7 @@ struct BindAnswer {
   Outcome outcome = Outcome::pending;  ///< pending: bound, see `place`; else refused
   /// The packet is not well cut (outcome is then `bounds`): ignore this packet, its message stays unseen.
   bool malformed = false;
+  bool unidentified = false;  ///< refused before mailbox and key were known: anybody can cause it
   BufferPlace place;
   WindowId window;
   Epoch epoch;
@@ -72,6 +73,7 @@ struct BufferDescriptor {
 struct ReadAnswer {
   Outcome outcome = Outcome::pending;  ///< pending: `buffer` may be read; else refused
   bool malformed = false;              ///< as in BindAnswer
+  bool unidentified = false;           ///< as in BindAnswer
   WindowId window;
   BufferId buffer;
 };

@@ -31,6 +31,8 @@ WindowStore::WindowAnswer WindowStore::allocate_window(const Descriptor& call, P
   if (store.slot_of.contains(key)) return {Status::exists, {}};
   if (catch_all && store.catch_all_of.contains(pid)) return {Status::exists, {}};
   if (!store.slots.available()) return {Status::full, {}};
+  // Its context never leaves the NIC: one that took the last place would shut all other windows out.
+  if (catch_all && store.catch_all_of.size() >= store.most_catch_alls) return {Status::full, {}};
   const WindowId slot{store.slots.take()};
   store.windows.reach(store.slots.made());
   Window& window = store.windows[slot];

@@ -154,6 +154,7 @@ struct WindowStore::Impl {
       : mtu(config.mtu->count()),
         history_capacity(config.history),
         counter_capacity(config.counters.spill ? store::kMostBuffers : std::uint32_t{config.counters.on_chip}),
+        most_catch_alls(config.windows.spill ? config.windows.on_chip - 1U : store::kMostWindows),
         slots(config.windows.spill ? store::kMostWindows : std::uint32_t{config.windows.on_chip}),
         buffer_ids(config.buffers.spill ? store::kMostBuffers : std::uint32_t{config.buffers.on_chip}),
         bindings(config.binding.on_chip),
@@ -197,6 +198,7 @@ struct WindowStore::Impl {
   std::uint64_t mtu;  ///< bytes
   std::uint32_t history_capacity;
   std::uint32_t counter_capacity;
+  std::size_t most_catch_alls;
   IndexAllocator slots;
   IndexAllocator buffer_ids;
   store::StableVector<WindowId, Window> windows;

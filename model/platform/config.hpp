@@ -27,6 +27,15 @@ struct Config {
 /// Checks that span keys (powers of two, a table that holds the windows, a topology that holds the nodes): adds an
 /// error that names both sides to `errors`.
 void validate(const Config& config, std::uint32_t ranks, ErrorList& errors);
+
+/// What is built before simulated time begins. The configuration is valid.
+struct Footprint {
+  std::uint64_t nodes = 0;
+  std::uint64_t switches = 0;
+  std::uint64_t cables = 0;
+  Bytes least;  ///< memory of the machine that a run takes at least; most take several times that
+};
+Footprint footprint(const Config& config, std::uint32_t ranks);
 /// What the RDMA baseline demands beyond that.
 void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors);
 

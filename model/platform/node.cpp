@@ -7,23 +7,13 @@
 #include "rdma/rdma_nic.hpp"
 
 namespace rvma {
-namespace {
-
-NicConfig nic_config_of(const NicConfig& config, Protocol protocol) {
-  NicConfig own = config;
-  if (protocol == Protocol::rdma) own.command.mode = CommandMode::inline_;
-  return own;
-}
-
-}  // namespace
-
 Node::Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& p,
            Pools& pools, const ObserverList& observers)
     : sc_module(name),
       context_(context),
       config_(config),
       parameters_(p),
-      nic_config_(nic_config_of(config.nic, p.protocol)),
+      nic_config_(p.nic_config),
       observers_(observers),
       nics_(make_nics(pools)),
       memory_("memory", context, config.host),

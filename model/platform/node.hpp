@@ -40,7 +40,8 @@ class Node : public sc_core::sc_module {
     bool may_crash = false;
     std::uint32_t restarts = 0;  ///< planned
     Protocol protocol = Protocol::rvma;
-    std::uint32_t ranks = 0;                 ///< of all nodes
+    std::uint32_t ranks = 0;  ///< of all nodes
+    const NicConfig& nic_config;
     ProviderDirectory* directory = nullptr;  ///< rdma only
   };
   Node(const sc_core::sc_module_name& name, SimContext& context, const Config& config, const Parameters& parameters,
@@ -87,7 +88,7 @@ class Node : public sc_core::sc_module {
   SimContext& context_;
   const Config& config_;
   const Parameters parameters_;
-  const NicConfig nic_config_;  ///< software under RDMA writes its descriptors one by one
+  const NicConfig& nic_config_;
   const ObserverList& observers_;
   std::uint32_t incarnation_ = 0;  ///< from 0
   std::vector<std::unique_ptr<Incarnation>> incarnations_;

@@ -17,6 +17,13 @@ std::vector<FaultEvent> node_events_of(const FabricConfig& config) {
   return events;
 }
 
+/// Software under RDMA writes its descriptors one by one.
+NicConfig nic_config_of(const NicConfig& config, Protocol protocol) {
+  NicConfig own = config;
+  if (protocol == Protocol::rdma) own.command.mode = CommandMode::inline_;
+  return own;
+}
+
 std::uint32_t count_events(const std::vector<FaultEvent>& events, NodeId node, FaultKind kind) {
   return static_cast<std::uint32_t>(std::count_if(events.begin(), events.end(), [&](const FaultEvent& event) {
     return event.kind == kind && node_of(event) == node;
@@ -69,6 +76,7 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
     : anchor_(std::make_unique<ModuleAnchor>()),
       ranks_(ranks),
       ranks_per_node_(config.workload.ranks_per_node),
+      nic_config_(nic_config_of(config.nic, protocol)),
       pools_(static_cast<std::uint32_t>(config.nic.mtu->count())) {
   const std::uint32_t nodes = (ranks + ranks_per_node_ - 1) / ranks_per_node_;
   nodes_.reserve(nodes);
@@ -85,6 +93,7 @@ System::System(SimContext& context, const Config& config, std::uint32_t ranks, c
                                       count_events(node_events, NodeId{n}, FaultKind::node_restart),
                                       protocol,
                                       ranks,
+                                      nic_config_,
                                       &directory_};
     nodes_.push_back(
         std::make_unique<Node>(("node" + std::to_string(n)).c_str(), context, config, parameters, pools_, observers));

@@ -58,6 +58,7 @@ class System {
   std::unique_ptr<ModuleAnchor> anchor_;
   std::uint32_t ranks_;
   std::uint32_t ranks_per_node_;
+  const NicConfig nic_config_;  ///< of every node
   Pools pools_;
   ProviderDirectory directory_;
   std::vector<std::unique_ptr<Node>> nodes_;

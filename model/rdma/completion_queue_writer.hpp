@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kCqeBytes = 16;
 struct CompletionQueueStats {
   Counter entries{"entries", "entries written"};
   TimeSum write_ns{"time from a due entry to its place in the posted channel, each on its own"};
-  Utilisation write{WorkKind::operations, "entries, one a cycle"};
+  Utilisation write{WorkKind::operations, "entries, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(CompletionQueueStats, (), (entries, write_ns, write), (), ())
 };
 

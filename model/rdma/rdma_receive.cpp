@@ -35,13 +35,15 @@ RdmaReceive::RdmaReceive(const sc_core::sc_module_name& name, SimContext& contex
           *this, p.page.count(), p.nic.receive.page_misses,
           PageCache(p.nic.page_cache.on_chip,
                     make_replacement(p.nic.page_cache.policy, Random(context.seed(), path() + ".page_cache"))),
-          {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.translation_wait_ns, stats_.waiting},
+          {stats_.page_hits, stats_.page_misses, stats_.line_fetches, stats_.line_bytes, stats_.translation_wait_ns,
+           stats_.waiting, stats_.page_fetch},
           [this](PlacedPacket placed, const SegmentList& to, Cycles cycle) {
             translated(std::move(placed), to, cycle);
           },
           [this] { arm(); }),
       decision_(*this, "decision", [this] { run(); }) {
   context.stats().add(path(), stats_);
+  context.stats().add_level(path(), "queue", [this]() -> std::uint64_t { return queue_.size(); });
 }
 
 void RdmaReceive::start_of_simulation() {

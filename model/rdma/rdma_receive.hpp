@@ -45,6 +45,7 @@ struct RdmaReceiveStats {
   Counter page_hits{"translations", "page translations found in the page cache at once"};
   Counter page_misses{"translations", "page translations that waited for a line of their page list"};
   Counter line_fetches{"reads", "lines of page lists fetched from host memory"};
+  Counter line_bytes{"bytes", "of them"};
   TimeSum stalled_on_writes_ns{"time that a due decision waited for room in the DMA write queue"};
   TimeSum stalled_on_misses_ns{"time that a due decision waited for one of nic.receive.page_misses"};
   TimeSum translation_wait_ns{"time that packets waited for page translations, each on its own"};
@@ -52,12 +53,15 @@ struct RdmaReceiveStats {
   Peak queue{"packets", "packets between parser and decision"};
   Peak waiting{"packets", "packets waiting for page translations"};
   Peak held{"packets", "packets waiting for a queue pair context or a region's entry"};
-  Utilisation decide{WorkKind::operations, "decisions, one a cycle"};
+  Utilisation decide{WorkKind::operations, "decisions, one a cycle", kWidenedByNicClock};
+  Utilisation page_fetch{WorkKind::operations,
+                         "reads of page lists, nic.receive.page_misses at a time",
+                         {{{"nic.receive.page_misses", Effect::proportional}}}};
   BOOST_DESCRIBE_CLASS(RdmaReceiveStats, (),
                        (decisions, duplicates, stale, late, mismatches, refused_packets, messages, whole, reads,
                         refused_queue_pair, refused_region, refused_bounds, refused_not_ready, refused_busy, page_hits,
-                        page_misses, line_fetches, stalled_on_writes_ns, stalled_on_misses_ns, translation_wait_ns,
-                        state_wait_ns, queue, waiting, held, decide),
+                        page_misses, line_fetches, line_bytes, stalled_on_writes_ns, stalled_on_misses_ns,
+                        translation_wait_ns, state_wait_ns, queue, waiting, held, decide, page_fetch),
                        (), ())
 };
 

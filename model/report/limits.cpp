@@ -1,10 +1,14 @@
 #include "report/limits.hpp"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cctype>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/int128.hpp"
 #include "base/value_text.hpp"
 
@@ -15,8 +19,9 @@ constexpr std::uint64_t kMillion = 1'000'000;
 /// From this share on a unit is what limits; below it, it waits for something itself a good part of the time.
 constexpr std::uint64_t kBusyPpm = 750'000;
 
-/// "node3.nic.parser" -> "node.nic.parser", "fabric.link.0-1" -> "fabric.link."
-std::string without_numbers(const std::string& path) {
+}  // namespace
+
+std::string without_numbers(std::string_view path) {
   std::string kind;
   for (const char c : path) {
     if (std::isdigit(static_cast<unsigned char>(c)) == 0 && c != '-') kind += c;
@@ -24,15 +29,33 @@ std::string without_numbers(const std::string& path) {
   return kind;
 }
 
-}  // namespace
+namespace {
 
-std::uint64_t Limit::share_ppm() const {
+/// Units of which a list of limits tells, the busiest of each kind besides.
+constexpr std::size_t kMostLimits = 4096;
+
+/// In parts per million.
+std::uint64_t share_of(Time busy, Time elapsed) {
   if (elapsed <= Time::zero()) return 0;
   // Work that was announced ahead of its time may reach a little beyond the region.
   const auto share = static_cast<std::uint64_t>(static_cast<detail::uint128>(busy.ps()) * kMillion /
                                                 static_cast<std::uint64_t>(elapsed.ps()));
   return std::min(share, kMillion);
 }
+
+}  // namespace
+
+/// One of a hundred thousand, without the strings that a Limit has.
+struct LimitsObserver::Unit {
+  std::optional<StatsRegistry::Entry> entry;  ///< none: of `table`
+  const UtilisationTable* table = nullptr;
+  std::size_t index = 0;  ///< in `table`
+  const Utilisation* utilisation = nullptr;
+  Sample sample;
+  std::string path() const { return entry ? entry->path() : table->unit(index); }
+};
+
+std::uint64_t Limit::share_ppm() const { return share_of(busy, elapsed); }
 
 std::vector<LimitsObserver::Sample> LimitsObserver::sample() const {
   std::vector<Sample> samples;
@@ -74,24 +97,14 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
   const std::vector<Sample> last = has_ended_ ? at_end_ : sample();
   Time elapsed = region.active();
   if (has_begun_) elapsed = (has_ended_ ? end_ : std::max({begin_, region.last, region.ended})) - begin_;
-  std::vector<Limit> limits;
+  std::vector<Unit> units;
   std::size_t index = 0;
   const auto since_begin = [&](std::size_t of) {
     const Sample before = at_begin_.empty() ? Sample{} : at_begin_[of];
     return Sample{last[of].busy - before.busy, last[of].work - before.work};
   };
-  const auto add = [&](std::string unit, WorkKind kind, const Sample& sample) {
-    Limit limit;
-    limit.unit = std::move(unit);
-    limit.kind = without_numbers(limit.unit);
-    limit.work_kind = kind;
-    limit.work = sample.work;
-    limit.busy = sample.busy;
-    limit.elapsed = elapsed;
-    limits.push_back(std::move(limit));
-  };
   registry_.for_each_utilisation([&](const StatsRegistry::Entry& entry, const Utilisation& unit) {
-    add(entry.path(), unit.kind(), since_begin(index++));
+    units.push_back({entry, nullptr, 0, &unit, since_begin(index++)});
   });
   for (const UtilisationTable* table : registry_.tables()) {
     // Its busiest unit stands for all of them.
@@ -100,13 +113,39 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
       if (since_begin(index + busiest).busy < since_begin(index + i).busy) busiest = i;
     }
     if (table->size() > 0) {
-      add(table->unit(busiest), table->utilisation(busiest).kind(), since_begin(index + busiest));
+      units.push_back({std::nullopt, table, busiest, &table->utilisation(busiest), since_begin(index + busiest)});
     }
     index += table->size();
   }
-  std::stable_sort(limits.begin(), limits.end(),
-                   [](const Limit& a, const Limit& b) { return a.share_ppm() > b.share_ppm(); });
+  std::stable_sort(units.begin(), units.end(), [&](const Unit& a, const Unit& b) {
+    return share_of(a.sample.busy, elapsed) > share_of(b.sample.busy, elapsed);
+  });
+  // Of each kind the busiest, which the verdict may need, and of all that are busiest as many as anybody looks at.
+  std::vector<Limit> limits;
+  boost::unordered_flat_set<std::string> kinds;
+  for (const Unit& unit : units) {
+    const std::string path = unit.path();
+    std::string kind = without_numbers(path);
+    if (!kinds.insert(kind).second && limits.size() >= kMostLimits) continue;
+    limits.push_back({path, std::move(kind), unit.utilisation->kind(), &unit.utilisation->widened_by(),
+                      unit.sample.work, unit.sample.busy, elapsed});
+  }
   return limits;
+}
+
+std::vector<std::pair<std::string, std::string>> ranges_of_widening_keys(const std::vector<Limit>& limits,
+                                                                         const std::vector<KeyRef>& keys) {
+  std::vector<std::pair<std::string, std::string>> ranges;
+  std::set<std::string_view> seen;
+  for (const Limit& limit : limits) {
+    for (const Widening& widening : *limit.widened_by) {
+      if (widening.key == nullptr || !seen.insert(widening.key).second) continue;
+      const auto key = std::find_if(keys.begin(), keys.end(), [&](const KeyRef& k) { return k.path == widening.key; });
+      RVMA_ASSERT(key != keys.end(), "a unit is widened by a key that exists");
+      ranges.emplace_back(key->path, key->key->range_text());
+    }
+  }
+  return ranges;
 }
 
 std::vector<StageWait> stage_waits(const StatsRegistry& registry) {
@@ -115,7 +154,7 @@ std::vector<StageWait> stage_waits(const StatsRegistry& registry) {
   std::vector<StageWait> waits;
   registry.for_each([&](const StatsRegistry::Entry& entry) {
     if (entry.name.substr(0, kPrefix.size()) != kPrefix) return;
-    const auto* time = dynamic_cast<const TimeSum*>(entry.stat);
+    const auto* time = entry.as<TimeSum>();
     if (time == nullptr || time->value() == Time::zero()) return;
     std::string_view name = entry.name.substr(kPrefix.size());
     name.remove_suffix(kSuffix.size());

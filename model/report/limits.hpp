@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/config.hpp"
 #include "base/stats.hpp"
 #include "base/units.hpp"
 #include "report/recorder.hpp"
@@ -13,17 +16,25 @@
 
 namespace rvma {
 
+/// A path without instance numbers: "node3.nic.parser" -> "node.nic.parser", "fabric.link.0-1" -> "fabric.link."
+std::string without_numbers(std::string_view path);
+
 /// One unit against its bound. Rates are exact ratios of work to time, so that they print without rounding twice.
 struct Limit {
   std::string unit;  ///< full path of the unit and its statistic
   std::string kind;  ///< the same without instance numbers: units of one kind are alternatives, not a chain
   WorkKind work_kind = WorkKind::bits;
+  const Widenings* widened_by = &kNotWidened;
   std::uint64_t work = 0;  ///< bits or operations in `elapsed`
   Time busy;
   Time elapsed;
   /// Share of its bound in parts per million: busy / elapsed.
   std::uint64_t share_ppm() const;
 };
+
+/// Each key that widens one of the units, once, in the order of the units, with its range as text.
+std::vector<std::pair<std::string, std::string>> ranges_of_widening_keys(const std::vector<Limit>& limits,
+                                                                         const std::vector<KeyRef>& keys);
 
 /// A structure of the hardware, in whose place on the NIC something was missing, and how long all that is measured
 /// waited for it in one stage. Statistics called `waited_in_STAGE_ns` say so.
@@ -55,6 +66,7 @@ class LimitsObserver : public PlayerObserver {
   std::vector<Limit> limits(const RunRecorder::Region& region) const;
 
  private:
+  struct Unit;
   struct Sample {
     Time busy;
     std::uint64_t work = 0;

@@ -91,6 +91,7 @@ void PutRegistry::answer_opened(NodeId node, NodeId destination, Pid pid, Mailbo
   answer.word = get.word;
   answer.is_answer = true;
   answer.issued = get.issued;
+  answer.number = get.number;
   answer.measured = get.measured;
   entry.answer_message = key_of(destination, message);
   by_message_.insert_or_assign(entry.answer_message, &answer);
@@ -154,6 +155,7 @@ void PutRegistry::message_opened(NodeId node, PhysicalAddress put, NodeId destin
   entry.message = key_of(destination, message);
   entry.has_message = true;
   ++entry.record->tries;
+  entry.record->decided_in_life = 0;
   by_message_.insert_or_assign(entry.message, entry.record.get());
 }
 

@@ -34,11 +34,14 @@ struct PutRecord {
   std::uint32_t answer_key = 0;
   bool is_answer = false;  ///< what a get's target sends: a put into the asker's window for it, named as the get is
   Time issued;
-  std::uint64_t number = 0;  ///< of all puts of the run, by issue
+  std::uint64_t number = 0;  ///< of all puts and gets of the run, by issue; an answer has its get's
   bool measured = false;     ///< issued inside its rank's measured region
   std::uint32_t tries = 0;   ///< messages that it went out as
   bool counted = false;      ///< kept by the scoreboard: its message was counted whole
-  bool is_whole = false;     ///< likewise, kept by the registry where puts may end first
+  /// Likewise: the life of the destination (1: before its first crash) in which the message was refused, bound or, as a
+  /// get, accepted last; 0: not yet.
+  std::uint32_t decided_in_life = 0;
+  bool is_whole = false;  ///< likewise, kept by the registry where puts may end first
 
   void recycle() {
     has_name = false;
@@ -46,6 +49,7 @@ struct PutRecord {
     is_answer = false;
     tries = 0;
     counted = false;
+    decided_in_life = 0;
     is_whole = false;
     name.passes.clear();
   }

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/stats.hpp"
 #include "base/units.hpp"
+#include "nic/on_chip_bytes.hpp"
 #include "report/limits.hpp"
 #include "report/recorder.hpp"
 #include "report/scoreboard.hpp"
@@ -23,6 +25,10 @@ struct RunReport {
   std::uint32_t nodes = 0;
   std::uint64_t seed = 0;
   boost::json::value config;  ///< resolved
+  /// Path and range_text() of the keys that widen a unit (base/widening.hpp).
+  std::vector<std::pair<std::string, std::string>> key_ranges;
+
+  OnChipBytes on_chip;  ///< of one NIC
 
   Time end;                       ///< of the last event
   std::uint64_t cycles = 0;       ///< of nic.clock until then
@@ -39,6 +45,7 @@ struct RunReport {
   const Scoreboard* scoreboard = nullptr;  ///< null without --check
   const StatsRegistry* stats = nullptr;
   std::vector<Limit> limits;
+  std::vector<StageWait> waits;
   Bottleneck bottleneck;
   std::string out_dir;  ///< empty: no results were written
 };

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -157,7 +158,9 @@ struct Scoreboard::ShadowGet {
   std::weak_ptr<ShadowBuffer> source;
   std::uint64_t offset = 0;
   Time accepted;
-  std::vector<std::uint8_t> bytes;  ///< that have left the target
+  /// That have left the target, each packet's in all the versions in which it was sent: one that is sent again is read
+  /// again, and messages may have changed the buffer since.
+  std::map<std::uint64_t, std::vector<std::vector<std::uint8_t>>> sent;  ///< by place in the answer
   bool ended_ok = false;
 };
 

@@ -1,4 +1,5 @@
 #include <boost/json/serialize.hpp>
+#include <boost/mp11/algorithm.hpp>
 #include <ostream>
 #include <sstream>
 
@@ -6,6 +7,7 @@
 #include "report/json_writer.hpp"
 #include "report/number_format.hpp"
 #include "report/run_report.hpp"
+#include "report/shortening.hpp"
 
 namespace rvma {
 namespace {
@@ -20,6 +22,20 @@ void write_histogram(JsonWriter& json, std::string_view key, const Histogram& hi
   json.time("p999", histogram.quantile(999));
   json.time("max", histogram.max());
   json.close_object();
+}
+
+/// The shape of a distribution: [parts per thousand, ns that so many samples do not exceed].
+void write_quantiles(JsonWriter& json, std::string_view key, const Histogram& histogram) {
+  json.open_array(key);
+  const auto point = [&](unsigned parts_per_thousand) {
+    json.raw("", "[" + std::to_string(parts_per_thousand) + "," + to_ns_string(histogram.quantile(parts_per_thousand)) +
+                     "]");
+  };
+  if (histogram.count() > 0) {
+    for (unsigned parts = 0; parts < 990; parts += 25) point(parts);
+    for (const unsigned parts : {990U, 999U, 1000U}) point(parts);
+  }
+  json.close_array();
 }
 
 /// One statistic of a unit, in its own form.
@@ -48,7 +64,7 @@ std::uint64_t stat_sum(const StatsRegistry& stats, std::string_view name) {
   std::uint64_t sum = 0;
   stats.for_each([&](const StatsRegistry::Entry& entry) {
     if (entry.name != name) return;
-    if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) sum += counter->value();
+    if (const auto* counter = entry.as<Counter>()) sum += counter->value();
   });
   return sum;
 }
@@ -127,9 +143,52 @@ void write_limits(JsonWriter& json, const RunReport& report) {
     json.number(bits ? "bound_gbps" : "bound_mpps", rate_text(limit.work, scale, limit.busy));
     json.number("achieved", rate_text(limit.work, scale, limit.elapsed));
     json.number("share", ratio_text(limit.share_ppm(), 1'000'000, 6));
+    json.open_array("widened_by");
+    for (const Widening& widening : *limit.widened_by) {
+      if (widening.key == nullptr) continue;
+      json.open_object();
+      json.text("key", widening.key);
+      json.text("effect", ValueText<Effect>::print(widening.effect));
+      json.close_object();
+    }
+    json.close_array();
     json.close_object();
   }
   json.close_array();
+}
+
+/// What a report needs in order to say what to change: where stages waited, and of which keys they consist.
+void write_remedies(JsonWriter& json, const RunReport& report) {
+  json.open_array("waits");
+  for (const StageWait& wait : report.waits) {
+    json.open_object();
+    json.text("stage", ValueText<Stage>::print(wait.stage));
+    json.text("unit", wait.unit);
+    json.time("waited_ns", wait.waited);
+    json.close_object();
+  }
+  json.close_array();
+  json.open_array("shortened_by");
+  for (const Shortening& shortening : kShortenings) {
+    json.open_object();
+    json.text("stage", ValueText<Stage>::print(shortening.stage));
+    json.text("key", shortening.key);
+    json.text("occurs", ValueText<Occurs>::print(shortening.occurs));
+    json.close_object();
+  }
+  json.close_array();
+  json.open_object("key_ranges");
+  for (const auto& [key, range] : report.key_ranges) json.text(key, range);
+  json.close_object();
+}
+
+/// Memory of one NIC as it is configured.
+void write_on_chip(JsonWriter& json, const OnChipBytes& bytes) {
+  json.open_object("on_chip_bytes");
+  boost::mp11::mp_for_each<boost::describe::describe_members<OnChipBytes, boost::describe::mod_public>>(
+      [&](auto member) { json.number(member.name, bytes.*member.pointer); });
+  json.number("total", bytes.total());
+  json.close_object();
 }
 
 }  // namespace
@@ -185,6 +244,10 @@ void write_stats_json(std::ostream& out, const RunReport& report) {
   write_histogram(json, "put_to_completion", report.recorder->put_to_completion());
   write_histogram(json, "put_to_ack", report.recorder->put_to_ack());
   json.close_object();
+  json.open_object("latency_quantiles");
+  write_quantiles(json, "put_to_completion", report.recorder->put_to_completion());
+  write_quantiles(json, "put_to_ack", report.recorder->put_to_ack());
+  json.close_object();
 
   json.open_object("breakdown_ns");
   json.number("samples", report.recorder->breakdown().samples);
@@ -205,6 +268,8 @@ void write_stats_json(std::ostream& out, const RunReport& report) {
   json.text("unit", report.bottleneck.next);
   json.number("share", ratio_text(report.bottleneck.next_share_ppm, 1'000'000, 6));
   json.close_object();
+  write_remedies(json, report);
+  write_on_chip(json, report.on_chip);
   json.raw("config", boost::json::serialize(report.config));
   json.close_object();
 }

@@ -118,17 +118,42 @@ void print_cores(std::ostream& out, const RunReport& report) {
   detail::uint128 asleep_ps = 0;
   report.stats->for_each([&](const StatsRegistry::Entry& entry) {
     if (entry.unit_path.find(".core") == std::string_view::npos) return;
-    if (const auto* counter = dynamic_cast<const Counter*>(entry.stat)) {
+    if (const auto* counter = entry.as<Counter>()) {
       if (entry.name == "polls") polls += counter->value();
       if (entry.name == "wakeups") wakeups += counter->value();
       if (entry.name == "interrupts") interrupts += counter->value();
-    } else if (const auto* time = dynamic_cast<const TimeSum*>(entry.stat)) {
+    } else if (const auto* time = entry.as<TimeSum>()) {
       if (entry.name == "burned_ns") burned_ps += static_cast<std::uint64_t>(time->value().ps());
       if (entry.name == "asleep_ns") asleep_ps += static_cast<std::uint64_t>(time->value().ps());
     }
   });
   out << fmt::format("Cores: {} polls, {} wake-ups, {} interrupts; {} ns burned waiting, {} ns asleep\n", polls,
                      wakeups, interrupts, ns_text(burned_ps), ns_text(asleep_ps));
+}
+
+/// Messages that were refused, by reason, and which structures had no room for them. Those that their NIC sends again
+/// end well, and would go unseen.
+void print_refusals(std::ostream& out, const RunReport& report) {
+  const RunTotals& totals = report.recorder->totals();
+  std::string reasons;
+  for (std::size_t i = 0; i < totals.refused.size(); ++i) {
+    if (totals.refused[i] == 0) continue;
+    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", totals.refused[i],
+                           ValueText<Outcome>::print(static_cast<Outcome>(i)));
+  }
+  if (reasons.empty()) return;
+  std::uint64_t most = 0;
+  std::string unit;
+  report.stats->for_each([&](const StatsRegistry::Entry& entry) {
+    const bool decides = entry.unit_path.find(".delivery") != std::string_view::npos;
+    const auto* counter = entry.as<Counter>();
+    if (entry.name != "refused" || decides || counter == nullptr || counter->value() <= most) return;
+    most = counter->value();
+    unit = entry.unit_path;
+  });
+  out << "Refused: " << reasons;
+  if (most > 0) out << fmt::format("; most for want of room at {} ({})", unit, most);
+  out << "\n";
 }
 
 }  // namespace
@@ -145,6 +170,7 @@ void print_summary(std::ostream& out, const RunReport& report) {
                      ratio_text(report.activations, totals.packets_delivered, 1));
   out << fmt::format("Puts: {} ({}); messages delivered {}, bytes {}; completions {}\n", totals.puts,
                      ended_text(totals), totals.messages_delivered, totals.bytes_delivered, totals.completions);
+  print_refusals(out, report);
   std::string steady = "-";
   std::uint64_t steady_bytes = 0;
   Time steady_time;

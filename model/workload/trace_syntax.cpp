@@ -12,8 +12,6 @@
 namespace rvma::trace_detail {
 namespace {
 
-/// Every buffer and every source of a put is real memory of its process: more than this no rank can have.
-constexpr std::uint64_t kMostLocalBytes = 1ULL << 34U;
 constexpr std::uint64_t kMostAlignBytes = 1ULL << 30U;
 
 constexpr std::uint32_t bit(Argument argument) { return 1U << static_cast<std::uint32_t>(argument); }

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "workload/trace.hpp"
+#include "workload/trace_limits.hpp"
 
 namespace rvma::trace_detail {
-
-inline constexpr std::uint64_t kMaxRanks = 1U << 20U;
 
 /// A word of a line; lives as long as the line.
 struct Token {

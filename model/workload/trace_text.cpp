@@ -121,11 +121,11 @@ Packing packing_of(std::string_view begin) {
 /// The spooled text on its way to its file. A line that is too long ends it: what has no line ends may have no end.
 class Spool {
  public:
-  explicit Spool(int to) : to_(to) {}
+  Spool(int to, bool has_lines) : to_(to), has_lines_(has_lines) {}
   /// False: could not be written (errno), or too_long().
   bool write(const char* from, std::size_t length) {
     const char* const end = from + length;
-    for (const char* at = from; at < end;) {
+    for (const char* at = has_lines_ ? from : end; at < end;) {
       const void* const found = std::memchr(at, '\n', static_cast<std::size_t>(end - at));
       const char* const line_end = found == nullptr ? end : static_cast<const char*>(found);
       line_bytes_ += static_cast<std::uint64_t>(line_end - at);
@@ -143,6 +143,7 @@ class Spool {
 
  private:
   int to_;
+  bool has_lines_;
   std::uint64_t line_ = 1;
   std::uint64_t line_bytes_ = 0;
 };
@@ -252,33 +253,34 @@ std::unique_ptr<Unpacker> make_unpacker(Packing packing, Spool& to) {
 const char* packing_name(Packing packing) { return packing == Packing::gzip ? "gzip" : "zstd"; }
 
 /// A file without a name in the directory for temporary files; it is gone when it is closed.
-Result<FileDescriptor> make_spool(const std::string& source) {
+Result<FileDescriptor> make_spool(const std::string& source, const TextKind& kind) {
   std::error_code ignored;
   std::string name = (std::filesystem::temp_directory_path(ignored) / "rvma-trace-XXXXXX").string();
   FileDescriptor file{::mkstemp(name.data())};
   if (!file.valid()) {
-    return whole_file_error(source, "cannot spool the trace to " + rvma::quoted(name) + ": " + errno_text(errno),
-                            "set TMPDIR to a directory with room");
+    return whole_file_error(
+        source, "cannot spool the " + std::string(kind.noun) + " to " + rvma::quoted(name) + ": " + errno_text(errno),
+        "set TMPDIR to a directory with room");
   }
   ::unlink(name.c_str());
   return file;
 }
 
-std::optional<Error> judge_begin(std::string_view begin, const std::string& source);
+std::optional<Error> judge_begin(std::string_view begin, const std::string& source, const TextKind& kind);
 
-Result<std::unique_ptr<TextSource>> spool(int from, const std::string& source) {
+Result<std::unique_ptr<TextSource>> spool(int from, const std::string& source, const TextKind& kind) {
   // 1. What is it? The first bytes tell.
   std::vector<char> chunk(kChunkBytes);
   ssize_t got = read_all(from, chunk.data(), chunk.size());
   const Packing packing = packing_of({chunk.data(), got > 0 ? static_cast<std::size_t>(got) : 0});
   if (packing == Packing::none && got > 0) {
     const std::string_view begin(chunk.data(), std::min(static_cast<std::size_t>(got), kProbeBytes));
-    if (std::optional<Error> error = judge_begin(begin, source)) return std::move(*error);
+    if (std::optional<Error> error = judge_begin(begin, source, kind)) return std::move(*error);
   }
   // 2. Unpack all of it into a nameless file.
-  auto file = make_spool(source);
+  auto file = make_spool(source, kind);
   if (!file) return file.error();
-  Spool text(file->get());
+  Spool text(file->get(), !kind.is_binary);
   const std::unique_ptr<Unpacker> unpacker = make_unpacker(packing, text);
   for (; got > 0; got = read_all(from, chunk.data(), chunk.size())) {
     errno = 0;
@@ -288,7 +290,7 @@ Result<std::unique_ptr<TextSource>> spool(int from, const std::string& source) {
                    "expected at most " + std::to_string(kMaxLineBytes) + " bytes"};
     }
     if (errno != 0)
-      return whole_file_error(source, "cannot spool the trace: " + errno_text(errno),
+      return whole_file_error(source, "cannot spool the " + std::string(kind.noun) + ": " + errno_text(errno),
                               "set TMPDIR to a directory with room");
     return whole_file_error(source, std::string("damaged ") + packing_name(packing) + " data",
                             "expected an intact file");
@@ -307,21 +309,23 @@ Result<std::unique_ptr<TextSource>> spool(int from, const std::string& source) {
 bool is_blank_text(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 /// Mistakes that concern the file as a whole and would otherwise give one error a line.
-std::optional<Error> judge_content(const TextSource& text, const std::string& source) {
+std::optional<Error> judge_content(const TextSource& text, const std::string& source, const TextKind& kind) {
   std::array<char, kProbeBytes> probe{};
   const std::string_view begin(probe.data(), text.read(0, probe.data(), probe.size()));
-  if (text.size() == 0) return whole_file_error(source, "the file is empty", "expected 'rvma-trace 1'");
+  const std::string expected = "expected " + std::string(kind.expected);
+  if (text.size() == 0) return whole_file_error(source, "the file is empty", expected);
   if (text.size() <= probe.size() && is_blank_text(begin))
-    return whole_file_error(source, "the file holds only blanks", "expected 'rvma-trace 1'");
-  return judge_begin(begin, source);
+    return whole_file_error(source, "the file holds only blanks", expected);
+  return judge_begin(begin, source, kind);
 }
 
 /// The same, of what can be told from the first bytes.
-std::optional<Error> judge_begin(std::string_view begin, const std::string& source) {
+std::optional<Error> judge_begin(std::string_view begin, const std::string& source, const TextKind& kind) {
   if (begin.substr(0, 42) == "version https://git-lfs.github.com/spec/v1") {
     return whole_file_error(source, "this is a Git-LFS pointer, not the file itself",
                             "fetch the content first with 'git lfs pull'");
   }
+  if (kind.is_binary) return std::nullopt;
   const auto is_binary = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\v';
@@ -329,45 +333,49 @@ std::optional<Error> judge_begin(std::string_view begin, const std::string& sour
   const auto odd = static_cast<std::size_t>(std::count_if(begin.begin(), begin.end(), is_binary));
   if (begin.find('\0') != std::string_view::npos || odd > begin.size() / 16) {
     return whole_file_error(source, "this is a binary file",
-                            "expected the text of a trace, plain or packed as .gz or .zst");
+                            "expected the text of a " + std::string(kind.noun) + ", plain or packed as .gz or .zst");
   }
   return std::nullopt;
 }
 
-Result<std::unique_ptr<TextSource>> judged(Result<std::unique_ptr<TextSource>> text, const std::string& source) {
+Result<std::unique_ptr<TextSource>> judged(Result<std::unique_ptr<TextSource>> text, const std::string& source,
+                                           const TextKind& kind) {
   if (!text) return text;
-  if (std::optional<Error> error = judge_content(**text, source)) return std::move(*error);
+  if (std::optional<Error> error = judge_content(**text, source, kind)) return std::move(*error);
   return text;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<TextSource>> open_text(const std::string& path, const std::string& source) {
-  if (path == "-") return judged(spool(STDIN_FILENO, source), source);
+Result<std::unique_ptr<TextSource>> open_text(const std::string& path, const std::string& source,
+                                              const TextKind& kind) {
+  const std::string noun(kind.noun);
+  if (path == "-") return judged(spool(STDIN_FILENO, source, kind), source, kind);
   // 1. The file itself.
   FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file.valid()) {
-    return whole_file_error(source, "cannot open the trace: " + errno_text(errno), "expected a readable file");
+    return whole_file_error(source, "cannot open the " + noun + ": " + errno_text(errno), "expected a readable file");
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0)
-    return whole_file_error(source, "cannot open the trace: " + errno_text(errno), "expected a readable file");
-  if (S_ISDIR(status.st_mode)) return whole_file_error(source, "this is a directory", "expected a trace file");
+    return whole_file_error(source, "cannot open the " + noun + ": " + errno_text(errno), "expected a readable file");
+  if (S_ISDIR(status.st_mode)) return whole_file_error(source, "this is a directory", "expected a " + noun + " file");
   // 2. A pipe cannot be read twice; packed text cannot be read from the middle.
-  if (!S_ISREG(status.st_mode)) return judged(spool(file.get(), source), source);
+  if (!S_ISREG(status.st_mode)) return judged(spool(file.get(), source, kind), source, kind);
   std::array<char, 4> magic{};
   const ssize_t got = ::pread(file.get(), magic.data(), magic.size(), 0);
   if (got < 0)
-    return whole_file_error(source, "cannot read the trace: " + errno_text(errno), "expected a readable file");
+    return whole_file_error(source, "cannot read the " + noun + ": " + errno_text(errno), "expected a readable file");
   if (packing_of({magic.data(), static_cast<std::size_t>(got)}) != Packing::none)
-    return judged(spool(file.get(), source), source);
+    return judged(spool(file.get(), source, kind), source, kind);
   // 3. Plain text is read where it lies.
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  return judged(std::unique_ptr<TextSource>(std::make_unique<FileText>(std::move(file), size)), source);
+  return judged(std::unique_ptr<TextSource>(std::make_unique<FileText>(std::move(file), size)), source, kind);
 }
 
-Result<std::unique_ptr<TextSource>> text_in_memory(std::string_view text, const std::string& source) {
-  return judged(std::unique_ptr<TextSource>(std::make_unique<MemoryText>(text)), source);
+Result<std::unique_ptr<TextSource>> text_in_memory(std::string_view text, const std::string& source,
+                                                   const TextKind& kind) {
+  return judged(std::unique_ptr<TextSource>(std::make_unique<MemoryText>(text)), source, kind);
 }
 
 LineReader::LineReader(const TextSource& source, std::size_t cache_bytes)

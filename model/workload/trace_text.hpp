@@ -23,12 +23,22 @@ class TextSource {
   virtual std::size_t read(std::uint64_t offset, char* to, std::size_t length) const = 0;
 };
 
+/// What a text is meant to be, for the messages about a file as a whole.
+struct TextKind {
+  std::string_view noun;      ///< "trace"
+  std::string_view expected;  ///< what it begins with, "'rvma-trace 1'"
+  bool is_binary = false;     ///< bytes and not lines of text: no mistake, and without a limit to a line's length
+};
+inline constexpr TextKind kTraceText{"trace", "'rvma-trace 1'"};
+
 /// Opens a file ("-": standard input). A plain regular file is read in place; what is packed (gzip or zstd, told by
 /// content) or cannot be read twice is spooled, unpacked, into a temporary file that has no name. `source` is the name
 /// that positions quote. Errors stand at 1:1: cannot be read, a directory, empty, a Git-LFS pointer, packed data that
 /// is cut off or damaged, binary; a line that is too long ends spooling at its place, since the text may have no end.
-Result<std::unique_ptr<TextSource>> open_text(const std::string& path, const std::string& source);
-Result<std::unique_ptr<TextSource>> text_in_memory(std::string_view text, const std::string& source);
+Result<std::unique_ptr<TextSource>> open_text(const std::string& path, const std::string& source,
+                                              const TextKind& kind = kTraceText);
+Result<std::unique_ptr<TextSource>> text_in_memory(std::string_view text, const std::string& source,
+                                                   const TextKind& kind = kTraceText);
 
 struct Line {
   std::string_view text;     ///< without its line end (LF or CRLF); lives until the reader moves

@@ -26,6 +26,7 @@ function(rvma_install_package)
           DESTINATION "${RVMA_INSTALL_SHAREDIR}")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/scripts/rvma_explore" DESTINATION "${RVMA_INSTALL_SHAREDIR}/python"
           PATTERN "__pycache__" EXCLUDE)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/scripts/wireshark" DESTINATION "${RVMA_INSTALL_SHAREDIR}")
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/rtl" DESTINATION "${RVMA_INSTALL_SHAREDIR}"
           FILES_MATCHING PATTERN "*.v" PATTERN "*.vh" PATTERN "shapes.txt"
           PATTERN "adapter" EXCLUDE PATTERN "verilated" EXCLUDE)

@@ -72,6 +72,7 @@ class Installation(unittest.TestCase):
         self.assertTrue((self.share / "rtl" / "rvma_table.v").is_file())
         self.assertTrue((self.share / "rtl" / "rvma_table_constants.vh").is_file())
         self.assertTrue((self.share / "docs" / "README.md").is_file())
+        self.assertTrue((self.share / "wireshark" / "rvma.lua").is_file())
 
     def test_nothing_points_back_to_the_trees(self):
         """But for the program: Verilator writes into its model where each module's source lay."""

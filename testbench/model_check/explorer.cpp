@@ -147,7 +147,10 @@ bool Explorer::is_new(const State& state) {
 void Explorer::visit(const State& state) {
   for (const Action& action : actions_of(state)) {
     if (!findings_.failure.empty()) return;
-    if (most_states_ != 0 && visited_.size() >= most_states_) return;
+    if (most_states_ != 0 && visited_.size() >= most_states_) {
+      findings_.cut_short = true;
+      return;
+    }
     Observed expected;
     const State next = after(state, action, expected);
     ++findings_.transitions;

@@ -16,6 +16,7 @@ namespace rvma::check {
 struct Findings {
   std::uint64_t states = 0;       ///< different ones
   std::uint64_t transitions = 0;  ///< steps compared, one for each action that a state allows
+  bool cut_short = false;         ///< there are more
   std::string failure;            ///< empty: none; else the steps that lead to it, and what differs
 };
 

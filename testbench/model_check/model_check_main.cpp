@@ -55,6 +55,7 @@ int sc_main(int argc, char** argv) {
   }
   std::uint64_t states = 0;
   std::uint64_t transitions = 0;
+  bool is_all = true;
   for (const Scenario& scenario : scope == "full" ? full_scenarios() : short_scenarios()) {
     if (scenario.name.find(part) == std::string::npos) continue;
     const Findings findings = Explorer{scenario}.explore(most_states);
@@ -62,12 +63,15 @@ int sc_main(int argc, char** argv) {
       fmt::print("FAILED after {} states: {}\n", findings.states, findings.failure);
       return 1;
     }
-    fmt::print("{}: {} states, {} transitions\n", describe(scenario), findings.states, findings.transitions);
+    fmt::print("{}: {} states, {} transitions{}\n", describe(scenario), findings.states, findings.transitions,
+               findings.cut_short ? ", cut short" : "");
+    is_all = is_all && !findings.cut_short;
     std::fflush(stdout);
     states += findings.states;
     transitions += findings.transitions;
   }
   if (states == 0) return mistake();
-  fmt::print("all of it: {} states, {} transitions\n", states, transitions);
+  fmt::print("{}: {} states, {} transitions\n", is_all ? "all of it" : "cut short by --most-states", states,
+             transitions);
   return 0;
 }

@@ -182,6 +182,28 @@ rank 0
 class CatchAll(CallsTest):
     """Messages to mailboxes that nobody has opened."""
 
+    def test_the_one_that_would_take_the_last_context_is_refused(self):
+        """Its context never leaves the NIC: the other windows need at least one place to come to."""
+        trace = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=1op
+  init_window any mailbox=2 threshold=1op catch_all
+  init_window v mailbox=3 threshold=1op
+  post_buffer v as=b size=64
+  barrier
+  wait b
+rank 1
+  barrier
+  put rank=0 mailbox=3 size=64
+  wait all
+"""
+        for contexts, status in ((1, "full"), (2, "ok")):
+            result = self.run_text(trace, "--set", f"nic.windows.on_chip={contexts}")
+            opened = {row["window"]: row["status"] for row in result.rows("calls.csv") if row["op"] == "init_window"}
+            self.assertEqual(opened, {"w": "ok", "any": status, "v": "ok"}, contexts)
+            self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["ok"], contexts)
+
     @staticmethod
     def record(rank, mailbox, length, message):
         return struct.pack("<4Q", rank, mailbox, length, message)
@@ -318,6 +340,32 @@ rank 2
 
 class Get(CallsTest):
     """Reading a readable window."""
+
+    def test_of_a_buffer_that_is_being_written_under_loss(self):
+        """A lost answer packet is read again when it is sent again, by then with what messages have changed."""
+        trace = """rvma-trace 1
+ranks 3
+rank 1
+  init_window w mailbox=1 threshold=100op readable
+  post_buffer w as=b size=64KiB
+  barrier
+rank 0
+  barrier
+  repeat 20
+    get rank=1 mailbox=1 size=64KiB
+    wait all
+  end
+rank 2
+  barrier
+  repeat 90
+    put rank=1 mailbox=1 size=64KiB
+  end
+  wait all
+"""
+        for seed in range(1, 7):
+            with self.subTest(seed=seed):
+                result = self.run_text(trace, "--seed", seed, "--set", "fabric.faults.drop=0.1")
+                self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
 
     TRACE = """rvma-trace 1
 ranks 2

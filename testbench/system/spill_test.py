@@ -34,8 +34,17 @@ class Spill(SystemTest):
             self.assertGreater(few.stats()["sim"]["time_ns"], plenty.stats()["sim"]["time_ns"])
 
     def test_the_report_names_the_wait(self):
-        result = self.run_file(self.mailboxes("--size", 64), *ROOM, "--set", "nic.windows.on_chip=8")
+        trace = self.mailboxes("--size", 64)
+        result = self.run_file(trace, *ROOM, "--set", "nic.windows.on_chip=128", "--set", "nic.windows.misses=64")
         self.assertEqual(result.stats()["bottleneck"], "latency: context (node0.nic.contexts)")
+        self.assertNotIn("Refused", result.stdout)
+        # With fewer searches at a time messages are refused and wait to be sent again, and others behind them.
+        result = self.run_file(trace, *ROOM, "--set", "nic.windows.on_chip=8")
+        busy = result.stats()["totals"]["refusals"]["busy"]
+        self.assertEqual(result.stats()["bottleneck"], "latency: retry")
+        self.assertIn(f"Refused: {busy} busy; most for want of room at node0.nic.contexts ({busy})", result.stdout)
+        retry = result.stats()["units"]["node1.nic.transmit"]["retry_wait_ns"]
+        self.assertEqual(retry, busy * 5000)
 
     def test_frequent_mailboxes_stay(self):
         """With a few hot mailboxes, keeping what was used lately misses less than dropping what came first."""
@@ -48,6 +57,30 @@ class Spill(SystemTest):
         self.assertLess(misses["lru"], misses["fifo"])
         self.assertLess(misses["pseudo_lru"], misses["fifo"])
         self.assertEqual(len(set(misses.values())), 4, misses)
+
+    def test_a_full_search_tells_a_stranger_nothing(self):
+        """`busy` of a search is decided before mailbox and key are known: with nack off it opens no context."""
+        trace = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=1op key=9
+  init_window w2 mailbox=2 threshold=1op key=9
+  post_buffer w as=b size=8
+  barrier
+rank 0
+  barrier
+  put rank=1 mailbox=77 size=8
+  put rank=1 mailbox=78 size=8
+  put rank=1 mailbox=79 size=8
+"""
+        arguments = ["--set", "nic.nack=off", "--set", "nic.windows.on_chip=1", "--set", "nic.windows.misses=1"]
+        result = self.run_text(trace, *arguments)
+        self.assertEqual([(row["status"], row["tries"]) for row in result.rows("puts.csv")], [("timeout", "1")] * 3)
+        self.assertGreater(self.contexts(result, 1)["refused"], 0)
+        self.assertEqual(result.stats()["units"]["node1.nic.egress"]["acknowledgements"], 0)
+        # Who knows mailbox and key gets through.
+        result = self.run_text(trace + "  put rank=1 mailbox=1 size=8 key=9 as=p\n  wait p\n", *arguments)
+        self.assertEqual({row["name"]: row["status"] for row in result.rows("puts.csv")}["p"], "ok")
 
     def test_mailboxes_that_nobody_has_are_refused_after_a_search(self):
         text = ["rvma-trace 1", "ranks 2", "rank 0"]
@@ -374,4 +407,5 @@ class WhatItCosts(SystemTest):
             small = settings([("nic.windows.on_chip", 256), ("nic.buffers.on_chip", 256), ("nic.counters.on_chip", 256)])
             result = self.run_file(trace, *small, "--set", "nic.reliability.rnr_tries=1000")
             self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
-            self.assertRegex(result.stats()["bottleneck"], "nic.(contexts|buffer_cache|counter_cache)")
+            self.assertEqual(result.stats()["bottleneck"], "latency: retry")
+        self.assertRegex(result.stdout, r"want of room at node\d.nic.(contexts|buffer_cache|counter_cache)")

@@ -888,6 +888,19 @@ rank 0
                     self.assertNotIn("w", completed)
                     self.assertEqual(result.stats()["units"]["node1.nic.delivery"]["cut_off"], 1)
 
+    def test_a_first_contact_may_be_decided_about_in_two_lives(self):
+        """A sender that has not heard of its peer names no incarnation of it; a restarted one is deaf for a while."""
+        events = self.events(("600us", "node_crash", "0"), ("1ms", "node_restart", "0"),
+                             ("2400us", "node_crash", "1"), ("2700us", "node_restart", "1"))
+        refused = "rvma-trace 1\nranks 2\nrank 0 restart\n  put rank=1 mailbox=1 size=78\n"
+        result = self.run_text(refused, *events)
+        self.assertEqual(result.stats()["totals"]["refusals"]["no_mailbox"], 2)
+        self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["no_mailbox"])
+        window = "  init_window w mailbox=1 threshold=1op\n  post_buffer w size=4KiB as=b\n  wait b\n"
+        result = self.run_text(refused + "rank 1\n" + window + "rank 1 restart\n" + window, *events)
+        self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["ok"])
+        self.assertEqual([row["length"] for row in result.rows("completions.csv")], ["78", "78"])
+
     def test_a_sender_that_stays_away_is_cut_off_by_its_silence(self):
         trace = self.SENDER.replace("wait c0", "compute 150ms")
         result = self.run_text(trace, *self.events(("4us", "node_crash", "0")))
@@ -1040,6 +1053,16 @@ rank 2
         self.assertTrue(result.stats()["run"]["partial"])
         self.assertLess(result.stats()["sim"]["peak_rss_bytes"], 1_000_000_000)
 
+    def test_a_fabric_that_memory_does_not_hold_is_an_error_before_it_is_built(self):
+        result = self.run_text(
+            self.HUGE,
+            *("--memory-limit", "1GB"),
+            *("--set", "fabric.topology=torus", "--set", "fabric.torus.dims=1000x1000"),
+            status=2,
+        )
+        self.assertIn("--memory-limit: 2 nodes, 1000000 switches and 2000002 cables take at least", result.stderr)
+        self.assertIn("the limit is 1GB", result.stderr)
+
     def test_an_operation_that_takes_long_can_be_interrupted(self):
         result = self.run_text(self.HUGE, "--wall-limit", "500ms", "--memory-limit", "8GiB", status=1)
         self.assertIn("--wall-limit reached", result.stderr)
@@ -1132,9 +1155,9 @@ class Latency(SystemTest):
         self.assertEqual(samples, 1)
         self.assertEqual(sum(round(value * 1000) for value in breakdown.values()), round(total * 1000))
         self.assertEqual(round(total * 1000), round(stats["latency_ns"]["put_to_completion"]["max"] * 1000))
-        # Nothing is before an idle put, and all windows are open.
+        # Nothing is before an idle put, nobody refuses it, and all windows are open.
         for stage, value in breakdown.items():
-            (self.assertEqual if stage in ("turn", "window", "context") else self.assertGreater)(value, 0, stage)
+            (self.assertEqual if stage in ("retry", "turn", "window", "context") else self.assertGreater)(value, 0, stage)
 
     def test_printed_breakdown_adds_up_over_many(self):
         result = self.run_file(SOURCE / "traces" / "random.trace")

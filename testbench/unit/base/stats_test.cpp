@@ -87,7 +87,7 @@ struct Group {
   TimeSum stalled_ns{"time stalled"};
   Peak depth{"packets", "deepest queue"};
   Histogram latency_ns{"latency"};
-  Utilisation datapath{WorkKind::bits, "the data path"};
+  Utilisation datapath{WorkKind::bits, "the data path", kNotWidened};
   BOOST_DESCRIBE_CLASS(Group, (), (packets, stalled_ns, depth, latency_ns, datapath), (), ())
 };
 
@@ -102,15 +102,17 @@ class Printer final : public StatVisitor {
     put(name, to_ns_string(stat.busy()) + "/" + std::to_string(stat.work()));
   }
   std::string text;
+  std::string unit_path;
 
  private:
-  void put(const std::string& name, const std::string& value) { text += name + "=" + value + " "; }
+  void put(const std::string& name, const std::string& value) { text += unit_path + "." + name + "=" + value + " "; }
 };
 
 std::string printed(const StatsRegistry& registry) {
   Printer printer;
   for (const StatsRegistry::Entry& entry : registry.entries()) {
-    entry.stat->visit(entry.path(), printer);
+    printer.unit_path = entry.unit_path;
+    entry.visit(printer);
   }
   return printer.text;
 }
@@ -133,8 +135,25 @@ TEST(StatsRegistry, EveryMemberUnderItsPathAndResetTogether) {
   EXPECT_EQ(printed(registry),
             "node0.parser.packets=0 node0.parser.stalled_ns=0 node0.parser.depth=0 node0.parser.latency_ns=0 "
             "node0.parser.datapath=0/0 ");
-  EXPECT_EQ(group.datapath.unit(), "bits");
-  EXPECT_EQ(group.packets.description(), "packets taken");
+}
+
+TEST(StatsRegistry, TheTextsOfADeclarationAreThere) {
+  Group group;
+  StatsRegistry registry;
+  registry.add("node0.parser", group);
+  std::string texts;
+  for (const StatsRegistry::Entry& entry : registry.entries()) {
+    if (entry.name == "datapath") {
+      EXPECT_EQ(entry.unit(), "bits");
+    }
+    if (entry.name == "packets") {
+      EXPECT_EQ(entry.description(), "packets taken");
+    }
+    EXPECT_FALSE(entry.description().empty()) << entry.name;
+    EXPECT_EQ(entry.as<Counter>() != nullptr, entry.kind() == StatKind::counter);
+  }
+  // A thousand nodes have three hundred thousand of them.
+  EXPECT_EQ(sizeof(Counter), sizeof(std::uint64_t));
 }
 
 TEST(StatsRegistryDeathTest, APathIsTakenOnce) {

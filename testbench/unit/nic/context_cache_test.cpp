@@ -334,7 +334,8 @@ TEST(ContextCache, WhenTheTableIsFullAnotherEntryMakesRoom) {
 
 TEST(ContextCache, WhoFindsNoRoomForLongIsToldSo) {
   Bench bench(small_config(1));
-  const WindowId catch_all = bench.open(10, kWindowCatchAll);
+  const WindowId busy = bench.open(10);
+  EXPECT_EQ(bench.bind(10, busy).outcome, Outcome::pending);  // and is never counted
   const WindowId other = bench.open(11);
   // It waits for longer than any bound message can hold a context: twice nic.reliability.idle, 100 ms.
   bench.run(199'000'000);
@@ -342,8 +343,23 @@ TEST(ContextCache, WhoFindsNoRoomForLongIsToldSo) {
   bench.run(2'000'000);
   ASSERT_EQ(bench.statuses.size(), 2U);
   EXPECT_EQ(bench.statuses[1], TableStatus::full);
-  EXPECT_TRUE(bench.cache.is_resident(catch_all));
+  EXPECT_TRUE(bench.cache.is_resident(busy));
   EXPECT_FALSE(bench.cache.is_resident(other));
+}
+
+TEST(ContextCache, CatchAllsLeaveOneSlotToOthers) {
+  Bench bench(small_config(2));
+  const WindowId catch_all = bench.open(10, kWindowCatchAll);
+  Descriptor call;
+  call.opcode = Opcode::init_window;
+  call.mailbox = Mailbox{20};
+  call.threshold = 1;
+  call.window_flags = kWindowCatchAll;
+  EXPECT_EQ(bench.store.allocate_window(call, Pid{1}).status, Status::full);
+  bench.open(11);
+  const WindowId other = bench.open(12);
+  EXPECT_TRUE(bench.cache.is_resident(catch_all));
+  EXPECT_TRUE(bench.cache.is_resident(other));
 }
 
 TEST(ContextCache, WithoutSpillingAFullNicSaysFull) {

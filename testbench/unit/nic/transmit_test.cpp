@@ -13,6 +13,7 @@
 #include "base/random.hpp"
 #include "fabric/wire.hpp"
 #include "host/interfaces.hpp"
+#include "nic/window_store.hpp"
 #include "transmit_mocks.hpp"
 
 namespace rvma {
@@ -261,6 +262,8 @@ TEST(Transmit, NumbersOfAnEndedMessageAreFilledByEmptyPackets) {
   EXPECT_EQ(filler.data.message, MessageId{0});
   EXPECT_EQ(filler.data.payload_length, 0U);
   EXPECT_FALSE(filler.payload);
+  // Should nothing of the message have arrived before, it must not bind: not even a message of no bytes to mailbox 0.
+  EXPECT_FALSE(is_well_cut(filler.data, 4096));
   EXPECT_EQ(bench.transmit->stats().fillers.value(), 1U);
   // It is answered: the window opens for the next put.
   bench.acknowledge(Time::from_us(106), 2, 1);

@@ -181,7 +181,7 @@ TEST(System, TwoMachinesInOneSimulationHaveStatisticsOfTheirOwn) {
   std::uint64_t calls_right = 0;
   for (const StatsRegistry::Entry& entry : context.stats().entries()) {
     if (entry.name != "calls") continue;
-    const std::uint64_t value = dynamic_cast<const Counter&>(*entry.stat).value();
+    const std::uint64_t value = entry.as<Counter>()->value();
     (entry.unit_path.rfind("left.", 0) == 0 ? calls_left : calls_right) += value;
   }
   EXPECT_GT(calls_left, 0U);

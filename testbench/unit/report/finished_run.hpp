@@ -17,8 +17,8 @@ struct EveryStats {
   TimeSum waited_ns{"time sum"};
   Peak queue{"entries", "peak"};
   Histogram delay_ns{"histogram"};
-  Utilisation wire{WorkKind::bits, "utilisation in bits"};
-  Utilisation port{WorkKind::operations, "utilisation in operations"};
+  Utilisation wire{WorkKind::bits, "utilisation in bits", kNotWidened};
+  Utilisation port{WorkKind::operations, "utilisation in operations", kNotWidened};
   BOOST_DESCRIBE_CLASS(EveryStats, (), (out_of_order, waited_ns, queue, delay_ns, wire, port), (), ())
 };
 

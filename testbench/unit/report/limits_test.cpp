@@ -8,11 +8,11 @@ namespace {
 
 struct UnitStats {
   Counter packets{"packets", "not a utilisation"};
-  Utilisation work{WorkKind::bits, "bits"};
+  Utilisation work{WorkKind::bits, "bits", kNotWidened};
   BOOST_DESCRIBE_CLASS(UnitStats, (), (packets, work), (), ())
 };
 struct PortStats {
-  Utilisation port{WorkKind::operations, "operations"};
+  Utilisation port{WorkKind::operations, "operations", kNotWidened};
   BOOST_DESCRIBE_CLASS(PortStats, (), (port), (), ())
 };
 
@@ -130,9 +130,9 @@ TEST(FindBottleneck, ThreeQuartersAreTheBorderToLatency) {
   EXPECT_TRUE(verdict.is_latency);
   EXPECT_EQ(verdict.name, "latency: payload_read");
   // 110 of 12 x 10 + 110 + 60.
-  EXPECT_EQ(verdict.share_ppm, 110'000'000U / 290U);
+  EXPECT_EQ(verdict.share_ppm, 110'000'000U / 300U);
   EXPECT_EQ(verdict.next, "latency: fabric");
-  EXPECT_EQ(verdict.next_share_ppm, 60'000'000U / 290U);
+  EXPECT_EQ(verdict.next_share_ppm, 60'000'000U / 300U);
 }
 
 TEST(FindBottleneck, WithoutSamplesItIsTheBusiestAnyway) {

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <regex>
 #include <sstream>
 
 #include "finished_run.hpp"
+#include "report/shortening.hpp"
 
 namespace rvma {
 namespace {
@@ -90,6 +92,46 @@ TEST(StatsJson, HoldsEveryRegisteredStatisticUnderItsUnit) {
   }
 }
 
+TEST(StatsJson, SaysWhatWidensShortensAndWaits) {
+  static constexpr Widenings kBoth{{{"a.lanes", Effect::powers_of_two}, {"a.generation", Effect::steps}}};
+  FinishedRun run(5);
+  run.report.limits.at(0).widened_by = &kBoth;
+  run.report.key_ranges = {{"a.lanes", "1..16"}};
+  run.report.waits = {{Stage::context, "node0.nic.contexts", Time::from_ps(1500)}};
+  run.report.on_chip.windows = 7;
+  run.report.on_chip.receive_buffer = 35;
+  const json::value parsed = json::parse(text_of(run.report));
+  EXPECT_EQ(json::serialize(parsed.at("limits").at(0).at("widened_by")),
+            R"([{"key":"a.lanes","effect":"powers_of_two"},{"key":"a.generation","effect":"steps"}])");
+  EXPECT_EQ(json::serialize(parsed.at("limits").at(1).at("widened_by")), "[]");
+  EXPECT_EQ(parsed.at("key_ranges").at("a.lanes").as_string(), "1..16");
+  EXPECT_EQ(parsed.at("waits").at(0).at("stage").as_string(), "context");
+  EXPECT_EQ(parsed.at("waits").at(0).at("unit").as_string(), "node0.nic.contexts");
+  EXPECT_EQ(parsed.at("waits").at(0).at("waited_ns").to_number<double>(), 1.5);
+  EXPECT_EQ(parsed.at("shortened_by").as_array().size(), kShortenings.size());
+  EXPECT_EQ(parsed.at("on_chip_bytes").at("windows").to_number<std::uint64_t>(), 7U);
+  EXPECT_EQ(parsed.at("on_chip_bytes").at("total").to_number<std::uint64_t>(), 42U);
+}
+
+TEST(StatsJson, QuantilesRiseFromTheLeastToTheGreatest) {
+  FinishedRun run(9);
+  const json::value parsed = json::parse(text_of(run.report));
+  for (const char* latency : {"put_to_completion", "put_to_ack"}) {
+    const json::array& points = parsed.at("latency_quantiles").at(latency).as_array();
+    const json::value& figures = parsed.at("latency_ns").at(latency);
+    ASSERT_EQ(points.size(), 43U);
+    EXPECT_EQ(points.front().at(1).to_number<double>(), figures.at("min").to_number<double>());
+    EXPECT_EQ(points.back().at(1).to_number<double>(), figures.at("max").to_number<double>());
+    for (std::size_t i = 1; i < points.size(); ++i) {
+      EXPECT_LT(points[i - 1].at(0).to_number<int>(), points[i].at(0).to_number<int>());
+      EXPECT_LE(points[i - 1].at(1).to_number<double>(), points[i].at(1).to_number<double>());
+      if (points[i].at(0) == 500) {
+        EXPECT_EQ(points[i].at(1).to_number<double>(), figures.at("p50").to_number<double>());
+      }
+    }
+  }
+}
+
 TEST(StatsJson, HasEveryKeyThatOthersRelyOn) {
   FinishedRun run(3);
   run.report.problems = {"rank 1 waits for b"};
@@ -112,7 +154,7 @@ TEST(StatsJson, HasEveryKeyThatOthersRelyOn) {
   }
   expect_keys(parsed, {"bandwidth_gbps", "units", "limits", "bottleneck", "config"});
   for (const json::value& limit : parsed.at("limits").as_array()) {
-    expect_keys(limit, {"unit", "achieved", "share"});
+    expect_keys(limit, {"unit", "achieved", "share", "widened_by"});
     EXPECT_NE(limit.as_object().contains("bound_gbps"), limit.as_object().contains("bound_mpps"));
   }
   EXPECT_EQ(parsed.at("config").at("nic").at("clock").as_string(), "1GHz");
@@ -144,7 +186,7 @@ TEST(StatsJson, RatesAndTotals) {
   EXPECT_EQ(parsed.at("totals").at("ended").at("ok").to_number<std::uint64_t>(), totals.puts);
   std::uint64_t out_of_order = 0;
   for (const StatsRegistry::Entry& entry : run.stats().entries()) {
-    if (entry.name == "out_of_order") out_of_order += dynamic_cast<const Counter&>(*entry.stat).value();
+    if (entry.name == "out_of_order") out_of_order += entry.as<Counter>()->value();
   }
   EXPECT_EQ(parsed.at("totals").at("packets").at("out_of_order").to_number<std::uint64_t>(), out_of_order);
   const RunRecorder::Region& region = run.recorder().region();

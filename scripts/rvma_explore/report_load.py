@@ -1,0 +1,160 @@
+"""Result directories, read whole or not at all: of runs (`rvma run --out`), comparisons (`rvma compare --out`) and
+sweeps (`rvma sweep`)."""
+
+import csv
+import json
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+STATS_SCHEMA = "rvma-stats/1"
+COMPARE_SCHEMA = "rvma-compare/1"
+
+
+class Unreadable(Exception):
+    """A directory that holds no whole result; the text says why, and is for the user."""
+
+
+@dataclass
+class Run:
+    name: str
+    stats: dict
+    series: list  # rows of series.csv, numbers; empty if the run had none
+    links: list   # rows of links.csv, text
+    group: str = ""  # the comparison that the run belongs to
+
+
+@dataclass
+class Comparison:
+    name: str
+    rows: list  # `runs` of compare.json
+
+
+@dataclass
+class Column:
+    """A column of a sweep: `kind` is point, axis, result or asked (docs/reference/sweep.md)."""
+    name: str
+    unit: str = ""
+    kind: str = "result"
+    is_number: bool = True
+    meaning: str = ""
+
+
+@dataclass
+class Sweep:
+    name: str
+    columns: list
+    points: list    # that ended well: rows, each a list in the order of `columns`
+    problems: list  # (point, status, reason) of the others
+
+
+def read_text(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Unreadable(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as failure:
+        raise Unreadable(f"{path}: cannot be read: {failure}") from None
+
+
+def read_json(path, schema):
+    text = read_text(path)
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as failure:
+        raise Unreadable(f"{path}:{failure.lineno}:{failure.colno}: is not whole JSON: {failure.msg}") from None
+    if not isinstance(value, dict) or value.get("schema") != schema:
+        raise Unreadable(f"{path}: is not of schema {schema}")
+    return value
+
+
+def read_csv(path):
+    """Rows as dictionaries of text; an absent file is an empty one: older results lack some."""
+    if not path.exists():
+        return []
+    rows = list(csv.DictReader(read_text(path).splitlines()))
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise Unreadable(f"{path}:{number}:1: the row does not have the header's columns")
+    return rows
+
+
+def read_series(path):
+    try:
+        return [{key: float(value) for key, value in row.items()} for row in read_csv(path)]
+    except ValueError as failure:
+        raise Unreadable(f"{path}: {failure}") from None
+
+
+def read_run(directory, name, group=""):
+    stats = read_json(directory / "stats.json", STATS_SCHEMA)
+    for key in ("run", "sim", "totals", "latency_ns", "breakdown_ns", "bandwidth_gbps", "limits", "bottleneck",
+                "config"):
+        if key not in stats:
+            raise Unreadable(f"{directory / 'stats.json'}: has no {key}")
+    return Run(name, stats, read_series(directory / "series.csv"), read_csv(directory / "links.csv"), group)
+
+
+def on_chip_bytes(directory, point):
+    """Of one NIC of a point, from its own stats.json; None if that does not say."""
+    try:
+        stats = json.loads((directory / "points" / str(point) / "stats.json").read_text(encoding="utf-8"))
+        return stats["on_chip_bytes"]["total"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def read_sweep(directory, name):
+    """results.sqlite: the tables `points` (one row a point) and `columns`."""
+    path = directory / "results.sqlite"
+    try:
+        base = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        described = {row[0]: row for row in base.execute("select name, unit, kind, meaning from columns")}
+        cursor = base.execute("select * from points")
+        names = [entry[0] for entry in cursor.description]
+        rows = [list(row) for row in cursor]
+        base.close()
+    except sqlite3.Error as failure:
+        raise Unreadable(f"{path}: is not a whole result of a sweep: {failure}") from None
+    missing = [column for column in names if column not in described]
+    if missing or "point" not in names or "status" not in names:
+        raise Unreadable(f"{path}: its tables are not those of a sweep")
+    at = {column: index for index, column in enumerate(names)}
+    problems = [(row[at["point"]], row[at["status"]], row[at["reason"]] if "reason" in at else "")
+                for row in rows if row[at["status"]] != "ok"]
+    rows = [row for row in rows if row[at["status"]] == "ok"]
+    columns = []
+    for column in names:
+        _, unit, kind, meaning = described[column]
+        values = [row[at[column]] for row in rows if row[at[column]] is not None]
+        is_number = bool(values) and all(isinstance(value, (int, float)) for value in values)
+        columns.append(Column(column, unit or "", kind or "result", is_number, meaning or ""))
+    if "on_chip_bytes" not in at and "id" in at:
+        sizes = [on_chip_bytes(directory, row[at["id"]]) for row in rows]
+        if any(size is not None for size in sizes):
+            columns.append(Column("on_chip_bytes", "bytes", "result", True, "memory of one NIC as it is configured"))
+            rows = [row + [size] for row, size in zip(rows, sizes)]
+    return Sweep(name, columns, rows, problems)
+
+
+def read_directory(directory):
+    """The results below `directory`: runs, comparisons, sweeps. Raises Unreadable if there is none, or a broken one."""
+    path = Path(directory)
+    if not path.is_dir():
+        raise Unreadable(f"{directory}: {'is not a directory' if path.exists() else 'no such directory'}")
+    name = str(directory).rstrip("/") or "/"
+    if (path / "compare.json").exists():
+        value = read_json(path / "compare.json", COMPARE_SCHEMA)
+        runs = [read_run(path / row["name"], f"{name}/{row['name']}", name) for row in value["runs"]]
+        return runs, [Comparison(name, value["runs"])], []
+    if (path / "results.sqlite").exists():
+        return [], [], [read_sweep(path, name)]
+    if (path / "sweep.json").exists():
+        raise Unreadable(f"{directory}: the sweep has no results.sqlite: it has not gathered its results yet")
+    if (path / "stats.json").exists():
+        return [read_run(path, name)], [], []
+    half = sorted(entry.name for entry in path.iterdir() if ".partial." in entry.name)
+    if half:
+        raise Unreadable(f"{directory}: holds {half[0]} and no stats.json: the run has not ended, or was killed")
+    raise Unreadable(f"{directory}: holds no stats.json, compare.json or sweep; "
+                     "expected a directory that rvma run --out, rvma compare --out or rvma sweep wrote")

@@ -1,0 +1,276 @@
+"""The parts of the page that tell of runs."""
+
+from . import report_advice
+from .report_advice import config_value, kind_of
+from .report_charts import SMALL, bar, escape, lines, short, table, time_unit
+
+STAGES_NOTE = ("Each stage begins where the one before ends; lengths are means over {samples} completions. "
+               "<q>turn</q> is the wait behind others.")
+
+WINDOW_ADVICE = ('<p class="advice">Make it bigger: what may be on its way to a peer, <code>nic.reliability.window</code> or '
+                 '<code>nic.reliability.messages</code>; if congestion control holds packets back, '
+                 "<code>nic.congestion.target</code>. What that gives is not predicted.</p>")
+
+
+# ------------------------------------------------------------------------------------------------- pieces
+def figure_of(stats, path):
+    value = stats
+    for part in path.split("."):
+        value = value[part]
+    return value
+
+
+def figure(stats, path, shown=None):
+    """A figure of stats.json: as it stands there in the element's value, readable in its text."""
+    value = figure_of(stats, path)
+    text = "-" if value is None else shown(value) if shown else short(value)
+    return f'<data class="num" data-key="{path}" value="{"" if value is None else value}">{text}</data>'
+
+
+def ns(value):
+    name, size = time_unit(value)
+    return f"{short(value / size)} {name}"
+
+
+def state(stats):
+    """(word, class): what is to be thought of the run as a whole."""
+    if stats["run"]["partial"]:
+        return "partial", "bad"
+    if stats["run"]["problems"] or stats["check"]["passed"] is False:
+        return "failed", "bad"
+    return ("checked", "good") if stats["check"]["passed"] else ("complete", "")
+
+
+def badge(stats):
+    word, css = state(stats)
+    mark = {"bad": "\u26a0 ", "good": "\u2713 "}.get(css, "")
+    return f'<span class="badge {css}">{mark}{word}</span>'
+
+
+def trace_name(stats):
+    name = stats["run"]["trace"]
+    return f'<span title="{escape(name)}">{escape(name.rsplit("/", 1)[-1])}</span>'
+
+
+def change(advice):
+    return f"<code>{escape(advice.key)}</code> from {escape(advice.old)} to {escape(advice.new)}"
+
+
+def gain_text(advice):
+    if advice.measure == "rate":
+        return f'rate up to \u00d7<data data-gain="rate" value="{advice.gain:.6f}">{advice.gain:.2f}</data>'
+    return (f'mean put to completion \u00f7<data data-gain="time" value="{advice.gain:.6f}">{advice.gain:.2f}</data>')
+
+
+# ------------------------------------------------------------------------------------------------- all runs
+def summary(runs):
+    head = ["run", "state", "trace", "nodes", "simulated", "goodput, Gb/s", "messages, M/s", "put to completion: mean", "p50",
+            "p99", "limited by", "what to change"]
+    rows = []
+    for number, run in enumerate(runs):
+        stats = run.stats
+        advice = report_advice.advise(run)
+        rows.append([f'<a href="#run{number}">{escape(run.name)}</a>', badge(stats), trace_name(stats),
+                     figure(stats, "run.nodes"), figure(stats, "sim.time_ns", ns),
+                     figure(stats, "bandwidth_gbps.goodput"), figure(stats, "message_rate_mpps"),
+                     figure(stats, "latency_ns.put_to_completion.mean", ns),
+                     figure(stats, "latency_ns.put_to_completion.p50", ns),
+                     figure(stats, "latency_ns.put_to_completion.p99", ns), escape(stats["bottleneck"] or "nothing"),
+                     f"{change(advice[0])}: {gain_text(advice[0])}" if advice else "-"])
+    return table(head, rows)
+
+
+def flat(config, prefix=""):
+    for key, value in config.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def comparison(runs):
+    parts = []
+    for path, title, unit in (("bandwidth_gbps.goodput", "Goodput", "Gb/s"), ("message_rate_mpps", "Messages", "M/s"),
+                              ("latency_ns.put_to_completion.mean", "Put to completion, mean", "ns"),
+                              ("latency_ns.put_to_completion.p99", "Put to completion, p99", "ns"),
+                              ("sim.time_ns", "Simulated time", "ns")):
+        most = max((figure_of(run.stats, path) for run in runs), default=0) or 1
+        rows = [[escape(run.name), bar(figure_of(run.stats, path) / most, figure(run.stats, path),
+                                       f"{run.name}: {title} {figure_of(run.stats, path)} {unit}")] for run in runs]
+        parts.append(f"<div><h3>{title}, {unit}</h3>{table(['run', 'figure'], rows, 'bars')}</div>")
+    curves = [(run.name, [(value, parts_ / 10) for parts_, value in
+                          run.stats.get("latency_quantiles", {}).get("put_to_completion", [])]) for run in runs]
+    chart = lines("Put to completion of all runs: per cent of samples at or below a time", curves, "ns", "% of samples",
+                  is_step=False, x_log=True, y_top=100)
+    configs = [dict(flat(run.stats["config"])) for run in runs]
+    keys = [key for key in configs[0] if len({str(config.get(key)) for config in configs}) > 1]
+    differences = (table(["key"] + [run.name for run in runs],
+                         [[f"<code>{key}</code>"] + [escape(config.get(key, "-")) for config in configs] for key in keys])
+                   if keys else "<p>All runs have the same configuration.</p>")
+    stages = [stage for stage in runs[0].stats["breakdown_ns"] if stage != "samples"]
+    by_stage = table(["stage, mean ns"] + [run.name for run in runs],
+                     [[stage] + [figure(run.stats, f"breakdown_ns.{stage}") for run in runs] for stage in stages])
+    return (f'<div class="grid2">{"".join(parts)}</div>'
+            + (f"<h3>Latency distributions</h3>{chart}" if chart else "")
+            + f"<h3>Configuration keys that differ</h3>{differences}"
+            + f"<details><summary>Where the time of a put goes, side by side</summary>{by_stage}</details>")
+
+
+def protocols(one):
+    """compare.json as it stands."""
+    keys = [key for key in one.rows[0] if key not in ("name", "breakdown_ns")]
+    rows = [[f"<code>{key}</code>"] + [f'<data class="num" value="{row[key]}">{short(row[key])}</data>' for row in one.rows]
+            for key in keys]
+    return table(["figure"] + [row["name"] for row in one.rows], rows)
+
+
+# ------------------------------------------------------------------------------------------------- one run
+def problems(stats):
+    lines_ = list(stats["run"]["problems"])
+    if stats["check"]["passed"] is False:
+        lines_.append(f"{stats['check']['failures']} checks failed")
+    if not lines_:
+        return ""
+    word = "Partial: the run did not reach its end, and figures cover what was simulated." if stats["run"]["partial"] else \
+        "The run failed."
+    return f'<div class="banner" role="note"><strong>\u26a0 {word}</strong><ul>' + \
+        "".join(f"<li>{escape(line)}</li>" for line in lines_) + "</ul></div>"
+
+
+def tiles(stats):
+    packets = stats["totals"]["packets"]
+    entries = [("Goodput", figure(stats, "bandwidth_gbps.goodput") + " Gb/s"),
+               ("Messages", figure(stats, "message_rate_mpps") + " M/s"),
+               ("Put to completion, mean", figure(stats, "latency_ns.put_to_completion.mean", ns)),
+               ("p99", figure(stats, "latency_ns.put_to_completion.p99", ns)),
+               ("Put to acknowledgement, p50", figure(stats, "latency_ns.put_to_ack.p50", ns)),
+               ("Completions", figure(stats, "totals.completions", str)),
+               ("Simulated", figure(stats, "sim.time_ns", ns))]
+    if packets["dropped"] or packets["retransmitted"]:
+        entries.append(("Packets lost, sent again", figure(stats, "totals.packets.dropped", str) + ", " +
+                        figure(stats, "totals.packets.retransmitted", str)))
+    refused = {reason: count for reason, count in stats["totals"]["refusals"].items() if count}
+    if refused:
+        entries.append(("Refused messages", ", ".join(f"{reason} {count}" for reason, count in refused.items())))
+    return '<dl class="tiles">' + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in entries) + "</dl>"
+
+
+def bottleneck(run):
+    stats = run.stats
+    if not stats["bottleneck"]:
+        return "<p>Nothing was delivered: nothing limited the run.</p>"
+    text = f'<p>Limited by <strong>{escape(stats["bottleneck"])}</strong>'
+    if stats["next"]["unit"]:
+        text += f', then by {escape(stats["next"]["unit"])} ({stats["next"]["share"]:.1%})'
+    text += ".</p>"
+    advice = report_advice.advise(run)
+    if advice:
+        first = advice[0]
+        then = f", then <strong>{escape(first.then)}</strong> limits" if first.then else ""
+        text += (f'<p class="advice">Make it bigger: {change(first)} \u2192 {gain_text(first)}{then}.</p>' if first.measure == "rate"
+                 or "host memory" in first.why else
+                 f'<p class="advice">Make it shorter: {change(first)} \u2192 {gain_text(first)}.</p>')
+        text += table(["change", "expected at most", "because", "then limits"],
+                      [[change(one), gain_text(one), escape(one.why), escape(one.then or "not known")] for one in advice], "")
+        text += ('<p class="note">Each line is one change by itself, predicted from this run alone: a rate cannot grow beyond '
+                 "the next unit's share, and at most twice is predicted; a time shrinks by the part that the key stands for. "
+                 "A program that waits for answers gains less.</p>")
+    elif stats["bottleneck"].startswith("latency: window"):
+        text += WINDOW_ADVICE
+    else:
+        text += '<p class="advice">No configuration key is known to widen that.</p>'
+    spilled = report_advice.spilled_structures(stats)
+    if spilled:
+        text += "<h4>What did not fit on the NIC</h4>" + table(
+            ["structure", "key", "hits", "misses", "refused", "places", "places for all"],
+            [[escape(unit), f"<code>{key}</code>"] + [str(value) for value in rest] for unit, key, *rest in spilled])
+    return text
+
+
+def utilisation(stats):
+    """The busiest of each kind of unit, as the summary of `rvma run` has it, and all others behind."""
+    rows, more, kinds = [], [], set()
+    for limit in stats["limits"]:
+        bound = "bound_gbps" if "bound_gbps" in limit else "bound_mpps"
+        unit = "Gb/s" if bound == "bound_gbps" else "M/s"
+        keys = ", ".join(f"<code>{one['key']}</code>" for one in limit.get("widened_by", [])) or "-"
+        text = f'<data class="num" data-unit="{escape(limit["unit"])}" value="{limit["share"]}">{limit["share"]:.1%}</data>'
+        row = [escape(limit["unit"]),
+               bar(limit["share"], text, f'{limit["unit"]}: {limit["achieved"]} of {limit[bound]} {unit}',
+                   css="hot" if limit["share"] >= 0.75 else ""),
+               f'{short(limit["achieved"])} of {short(limit[bound])} {unit}', keys]
+        kind = kind_of(limit["unit"])
+        (more if kind in kinds or len(rows) >= 10 else rows).append(row)
+        kinds.add(kind)
+    head = ["unit", "busy", "achieved of bound", "widened by"]
+    text = table(head, rows, "bars")
+    if more:
+        text += f"<details><summary>{len(more)} more units</summary>{table(head, more[:400], 'bars')}</details>"
+    return text
+
+
+def waterfall(stats):
+    stages = stats["breakdown_ns"]
+    if not stages["samples"]:
+        return "<p>No put completed an epoch: there is nothing to split.</p>"
+    total, start, rows = stages["total"] or 1, 0.0, []
+    for stage, value in stages.items():
+        if stage in ("samples", "total"):
+            continue
+        keys = ", ".join(f"<code>{one['key']}</code>" for one in stats.get("shortened_by", []) if one["stage"] == stage)
+        rows.append([stage, bar(value / total, figure(stats, f"breakdown_ns.{stage}", ns) + f" {value / total:.1%}",
+                                f"{stage}: {value} ns, {value / total:.2%}", start / total), keys or "-"])
+        start += value
+    rows.append(["total", figure(stats, "breakdown_ns.total", ns), ""])
+    return f'<p class="note">{STAGES_NOTE.format(samples=stages["samples"])}</p>' + \
+        table(["stage", "mean time", "of which"], rows, "bars")
+
+
+def distribution(stats):
+    named = []
+    for key, name in (("put_to_completion", "put to completion"), ("put_to_ack", "put to acknowledgement")):
+        named.append((name, [(value, parts / 10) for parts, value in stats.get("latency_quantiles", {}).get(key, [])]))
+    chart = lines("Latency distribution: per cent of samples at or below a time", named, "ns (logarithmic)", "% of samples",
+                  is_step=False, x_log=True, y_top=100)
+    columns = ["count", "min", "mean", "p50", "p99", "p999", "max"]
+    rows = [[name] + [figure(stats, f"latency_ns.{key}.{column}", str if column == "count" else ns) for column in columns]
+            for key, name in (("put_to_completion", "put to completion"), ("put_to_ack", "put to acknowledgement"))]
+    return chart + table(["latency"] + columns, rows, "")
+
+
+def over_time(run):
+    """Bandwidth, and what was in queues, from series.csv."""
+    if not run.series:
+        return "<p>The run has no series.csv: nothing is known of its course.</p>"
+    name, size = time_unit(run.series[-1]["time_ns"])
+    def points(column):
+        return [(0.0, run.series[0][column])] + [(row["time_ns"] / size, row[column]) for row in run.series]
+    text = lines("Goodput over simulated time", [("goodput", points("goodput_gbps"))], name, "Gb/s")
+    small = []
+    fixed = ("time_ns", "delivered_bytes", "goodput_gbps", "packets")
+    for column in run.series[0]:
+        most = max(row[column] for row in run.series)
+        if column in fixed or most == 0:
+            continue
+        title = column.replace("node.nic.", "")
+        unit = "bytes" if column.endswith("_bytes") else "in the interval" if column in ("refusals", "retransmitted") else "entries"
+        small.append(f"<div><h4>{escape(title)}, at most {short(most)}</h4>"
+                     + lines(f"{column} over simulated time", [(column, points(column))], name, unit, size=SMALL) + "</div>")
+    return text + (f'<p class="note">Queues: the fullest of all nodes at each sample.</p><div class="grid3">{"".join(small)}</div>'
+                   if small else "")
+
+
+def details(run, number):
+    stats = run.stats
+    about = (f'{stats["run"]["ranks"]} ranks on {stats["run"]["nodes"]} nodes, {escape(stats["run"]["topology"])}, '
+             f'seed {stats["run"]["seed"]}')
+    parts = [f'<p>{badge(stats)} {escape(stats["run"]["trace"])}: {about}</p>', problems(stats), tiles(stats),
+             "<h3>What limits it, and what to make bigger</h3>", bottleneck(run),
+             "<h3>How near each unit came to its bound</h3>", utilisation(stats),
+             "<h3>Where the time of a put goes</h3>", waterfall(stats),
+             "<h3>Latency</h3>", distribution(stats),
+             "<h3>Over simulated time</h3>", over_time(run),
+             f'<details><summary>Configuration</summary>'
+             + table(["key", "value"], [[f"<code>{key}</code>", escape(value)] for key, value in flat(stats["config"])])
+             + "</details>"]
+    return "".join(parts)

@@ -1,0 +1,110 @@
+"""What runs the points that are left: Snakemake, or a pool in this process. Both leave the same files."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .mistakes import command_line_mistake
+from .sweep_point import Children, Stopped, run_point
+
+_PACKAGE = Path(__file__).parent
+_POLL_S = 0.2
+_PROFILE_JOBS = 100  # what the shipped profile lets run at a time
+_MOST_IN_BATCH = 20
+
+
+class Terminated(KeyboardInterrupt):
+    """This process alone was told to end."""
+
+
+class Progress:
+    """How many points are finished, on stderr: a line that changes on a terminal, else one from time to time."""
+    SECONDS = 10
+
+    def __init__(self, directory, ids, quiet):
+        self.points, self.left, self.total = Path(directory) / "points", set(ids), len(ids)
+        self.quiet, self.terminal = quiet, sys.stderr.isatty()
+        self.began = self.told = time.monotonic()
+
+    def tell(self, last=False):
+        now = time.monotonic()
+        if self.quiet or (not last and now - self.told < (1 if self.terminal else self.SECONDS)):
+            return
+        self.told = now
+        self.left -= {name.removesuffix(".json") for name in os.listdir(self.points) if name.endswith(".json")}
+        done = self.total - len(self.left)
+        text = f"rvma sweep: {done} of {self.total} points run, {now - self.began:.0f} s"
+        if done and self.left:
+            text += f", about {(now - self.began) / done * len(self.left):.0f} s to go"
+        print(f"\r\033[K{text}" if self.terminal else text, end="\n" if last or not self.terminal else "",
+              file=sys.stderr, flush=True)
+
+
+def run_local(directory, ids, program, jobs, progress):
+    """In `jobs` threads, each with one run at a time. On an interrupt the runs under way end without outcome."""
+    children = Children()
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(run_point, directory, point_id, program.path, children) for point_id in ids]
+        try:
+            while not all(future.done() for future in futures):
+                progress.tell()
+                time.sleep(_POLL_S)
+        except BaseException:
+            children.stop()
+            pool.shutdown(cancel_futures=True)
+            raise
+    for future in futures:
+        if not isinstance(future.exception(), Stopped):
+            future.result()
+
+
+def profile_directory(name):
+    """A shipped profile by its name, else what Snakemake makes of it."""
+    shipped = _PACKAGE / "profiles" / name
+    return str(shipped) if shipped.is_dir() else name
+
+
+def batch_size(points, jobs, profile):
+    """Points of a job: few enough that every job slot gets several, and many enough to hide what a job costs."""
+    slots = jobs or (_PROFILE_JOBS if profile else os.cpu_count())
+    return max(1, min(_MOST_IN_BATCH, -(-points // (4 * slots))))
+
+
+def snakemake_command(directory, jobs, profile="", more=()):
+    """The words that start Snakemake on what is left in `directory`.
+
+    What a kill left behind is no matter: outcomes appear whole or not at all, and the sweep locks the directory."""
+    command = ["snakemake", "--snakefile", str(_PACKAGE / "Snakefile"), "--directory", str(directory), "--keep-going",
+               "--nolock", "--ignore-incomplete", "--rerun-triggers", "mtime", "--drop-metadata"]
+    if profile:
+        command += ["--profile", profile_directory(profile)]
+    if jobs or not profile:  # a profile may have its own number of jobs
+        command += ["--jobs", str(jobs or os.cpu_count())]
+    return [*command, *more]
+
+
+def run_snakemake(directory, jobs, program, profile, more, progress, lock):
+    """Its output goes to snakemake.log. The lock lives on in it, should this process die."""
+    if shutil.which("snakemake") is None:
+        raise command_line_mistake("snakemake is not installed",
+                                   "expected Debian's package snakemake (scripts/setup installs it), or --engine local")
+    log = Path(directory) / "snakemake.log"
+    environment = {**os.environ, "RVMA": str(program.path), "RVMA_PYTHON": sys.executable}
+    with open(log, "wb") as out:
+        child = subprocess.Popen(snakemake_command(directory, jobs, profile, more), stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),))
+        try:
+            while child.poll() is None:
+                progress.tell()
+                time.sleep(_POLL_S)
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):  # an interrupt from the terminal has reached it as well
+                child.send_signal(signal.SIGINT)
+            child.wait()  # it cancels jobs of a cluster, and lets those on this machine end
+            raise
+    return child.returncode

@@ -1,0 +1,175 @@
+"""Design points, run to their outcomes: `python3 -m rvma_explore.sweep_point DIR ID...`, with the program in RVMA.
+
+A sweep's directory holds
+    sweep.json            the points, in order
+    jobs/ID.json          how to run a point
+    points/ID/            what its run wrote
+    points/ID.json        its outcome; it appears last, whole: what has one is finished
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from .files import sha256_of, write_whole
+from .quantities import TIME
+
+OUTCOME_SCHEMA = "rvma-sweep-outcome/1"
+# By exit status of the program. All that is not in it, and what was cut short by the machine, is `killed`: worth another try.
+STATUS = {0: "ok", 1: "failed", 2: "bad_input", 3: "model_error"}
+# How run.problems of stats.json begin where the machine, not the input, ended a run.
+_CUT_SHORT = ("--wall-limit reached", "--memory-limit reached", "stopped by a signal")
+_STDERR_BYTES = 16384
+
+
+class Stopped(Exception):
+    """The sweep is being stopped: the point has no outcome."""
+
+
+class Children:
+    """Runs under way in this process, so that a sweep that is stopped can end them."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._running = set()
+        self.stopping = False
+
+    def run(self, command, timeout, **options):
+        """As subprocess.run(); the exit status, None if it was killed for taking longer than `timeout` seconds."""
+        with self._lock:
+            if self.stopping:
+                raise Stopped
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+            self._running.add(child)
+        try:
+            return child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+            return None
+        finally:
+            with self._lock:
+                self._running.discard(child)
+
+    def stop(self):
+        with self._lock:
+            self.stopping = True
+            for child in self._running:
+                child.kill()
+
+
+def run_point(directory, point_id, program, children):
+    """Runs a point until it has an outcome that is not the machine's fault, or its tries are used up; writes and returns
+    the outcome."""
+    directory = Path(directory).absolute()  # the run has another working directory
+    job = json.loads((directory / "jobs" / f"{point_id}.json").read_text())
+    scratch = directory / "points" / f".{point_id}.{os.getpid()}"
+    scratch.parent.mkdir(exist_ok=True)
+    try:
+        tries = 0
+        while True:
+            tries += 1
+            outcome = _run_once(job, scratch, program, children)
+            if outcome["status"] != "killed" or tries > job["retries"]:
+                break
+        outcome = {"schema": OUTCOME_SCHEMA, "id": point_id, **outcome, "tries": tries}
+        for table in scratch.glob("*.csv") if job["keep"] == "stats" else []:
+            table.unlink()
+        results = directory / "points" / point_id
+        shutil.rmtree(results, ignore_errors=True)
+        os.replace(scratch, results)
+        write_whole(directory / "points" / f"{point_id}.json", json.dumps(outcome, indent=2) + "\n")
+        return outcome
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _run_once(job, scratch, program, children):
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    if not _is_same_trace(job["trace"]):
+        return {"status": "killed", "exit": None, "reason": "its trace has changed or gone since the sweep began"}
+    # The program stops itself at its limit; this is for one that hangs.
+    limit = TIME.parse(job["wall_limit"]) / 1e12 if job["wall_limit"] else None
+    began = time.monotonic()
+    with open(scratch / "stderr.txt", "wb") as errors:
+        exit_status = children.run([program, *job["arguments"], "--out", scratch, "--quiet"],
+                                   None if limit is None else 2 * limit + 30,
+                                   stdout=subprocess.DEVNULL, stderr=errors, cwd=job["cwd"])
+    if children.stopping:
+        raise Stopped
+    outcome = _judge(exit_status, scratch)
+    return {**outcome, "elapsed_s": round(time.monotonic() - began, 3)}
+
+
+def _is_same_trace(trace):
+    try:
+        status = os.stat(trace["path"])
+        return ([status.st_size, status.st_mtime_ns] == trace["stamp"]
+                or sha256_of(trace["path"]) == trace["sha256"])
+    except OSError:
+        return False
+
+
+def _judge(exit_status, scratch):
+    """Status, exit status and reason."""
+    with open(scratch / "stderr.txt", "rb") as file:
+        said = [line for line in file.read(_STDERR_BYTES).decode(errors="replace").splitlines()
+                if ": warning: " not in line]
+    found = {"status": STATUS.get(exit_status, "killed"), "exit": exit_status, "reason": said[0] if said else ""}
+    if exit_status is None:
+        return {**found, "reason": "it ran far beyond its wall limit"}
+    if exit_status < 0:
+        return {**found, "reason": f"killed by {signal.Signals(-exit_status).name}"}
+    if exit_status == 2 and str(scratch) in found["reason"]:
+        return {**found, "status": "killed"}  # results that could not be written
+    if exit_status > 1:
+        return found
+    problems = _problems(scratch / "stats.json")
+    if problems is None:
+        return {**found, "status": "killed", "reason": found["reason"] or "it left no results"}
+    if exit_status == 1 and problems:
+        cut_short = problems[0].startswith(_CUT_SHORT)
+        return {**found, "status": "killed" if cut_short else "failed", "reason": problems[0].splitlines()[0]}
+    return found
+
+
+def _problems(stats):
+    """run.problems of a whole stats.json; None if there is none."""
+    try:
+        return json.loads(stats.read_text())["run"]["problems"]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def read_outcome(directory, point_id):
+    """Of a finished point; None if it is not finished."""
+    try:
+        outcome = json.loads((Path(directory) / "points" / f"{point_id}.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return outcome if outcome.get("schema") == OUTCOME_SCHEMA else None
+
+
+def main(arguments):
+    directory, *ids = arguments
+    children = Children()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: children.stop())
+    try:
+        for point_id in ids:
+            if read_outcome(directory, point_id) is None:  # of a batch that was killed, it may be there
+                run_point(directory, point_id, os.environ["RVMA"], children)
+    except Stopped:
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
