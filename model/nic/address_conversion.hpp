@@ -48,9 +48,8 @@ struct AddressConversionStats {
   Peak waiting{"packets", "packets waiting for page translations"};
   Peak held{"packets", "packets waiting for contexts, descriptors or counters before their decision"};
   Utilisation decide{WorkKind::operations, "decisions, one a cycle", kWidenedByNicClock};
-  Utilisation page_fetch{WorkKind::operations,
-                         "reads of page lists, nic.receive.page_misses at a time",
-                         {{{"nic.receive.page_misses", Effect::proportional}}}};
+  Utilisation page_fetch{WorkKind::operations, "reads of page lists, nic.receive.page_misses at a time",
+                         kWidenedByPageMisses};
   BOOST_DESCRIBE_CLASS(AddressConversionStats, (),
                        (decisions, duplicates, stale, late, mismatches, refused_packets, bindings, reads,
                         refused_no_mailbox, refused_closed, refused_bad_key, refused_stale, refused_no_buffer,

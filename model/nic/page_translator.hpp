@@ -11,6 +11,7 @@
 
 #include "base/component.hpp"
 #include "base/stats.hpp"
+#include "base/widening.hpp"
 #include "nic/fifo_ring.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/page_cache.hpp"
@@ -25,6 +26,9 @@ struct TranslatedRegion {
   bool single_page = false;
   std::uint64_t posting = 0;  ///< never used twice: names the region in the cache
 };
+
+/// How many lines may be on their way.
+inline constexpr Widenings kWidenedByPageMisses{{{"nic.receive.page_misses", Effect::proportional}}};
 
 /// A packet that misses waits for its line, and later ones overtake it; a line is fetched once however many packets
 /// need it. Once a packet finds no fetch free, blocked() holds until it has one.

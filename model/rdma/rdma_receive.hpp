@@ -54,9 +54,8 @@ struct RdmaReceiveStats {
   Peak waiting{"packets", "packets waiting for page translations"};
   Peak held{"packets", "packets waiting for a queue pair context or a region's entry"};
   Utilisation decide{WorkKind::operations, "decisions, one a cycle", kWidenedByNicClock};
-  Utilisation page_fetch{WorkKind::operations,
-                         "reads of page lists, nic.receive.page_misses at a time",
-                         {{{"nic.receive.page_misses", Effect::proportional}}}};
+  Utilisation page_fetch{WorkKind::operations, "reads of page lists, nic.receive.page_misses at a time",
+                         kWidenedByPageMisses};
   BOOST_DESCRIBE_CLASS(RdmaReceiveStats, (),
                        (decisions, duplicates, stale, late, mismatches, refused_packets, messages, whole, reads,
                         refused_queue_pair, refused_region, refused_bounds, refused_not_ready, refused_busy, page_hits,
