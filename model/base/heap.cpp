@@ -24,9 +24,11 @@ void reserve_heap(std::size_t bytes) {
   void* volatile step = std::malloc(kForcesAStep);
   std::free(step);
   mallopt(M_TOP_PAD, kLaterSteps);
-  const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0)) & ~(kLargePage - 1);
-  const std::uintptr_t begin = (end - bytes + kLargePage - 1) & ~(kLargePage - 1);
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  if (bytes < 2 * kLargePage) return;
+  char* const top = static_cast<char*>(sbrk(0));
+  char* const end = top - reinterpret_cast<std::uintptr_t>(top) % kLargePage;
+  const std::size_t whole = (bytes / kLargePage - 1) * kLargePage;  // what is surely ours
+  madvise(end - whole, whole, MADV_HUGEPAGE);
 #else
   static_cast<void>(bytes);
 #endif

@@ -9,8 +9,8 @@
 namespace rvma {
 
 namespace {
-/// Backing is taken from the machine in pieces of up to this size; the first of a memory are smaller, since thousands of
-/// nodes touch a few pages each and huge pages of the machine make all of a piece resident.
+/// Backing is taken from the machine in pieces of up to this size; the first of a memory are smaller, since thousands
+/// of nodes touch a few pages each and huge pages of the machine make all of a piece resident.
 constexpr std::size_t kSlabBytes = std::size_t{256} * 1024;
 
 unsigned log2_of(std::uint64_t power) {

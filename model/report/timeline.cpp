@@ -100,7 +100,7 @@ void Timeline::packet_placed(NodeId node, const PlacedPacket& packet, std::uint6
   const std::uint32_t number = message.packets++;
   for (std::size_t stage = 1; stage <= index_of(Stage::dma_write); ++stage) {
     slice.stage = static_cast<Stage>(stage);
-    const bool is_whole = slice.stage <= Stage::command;
+    const bool is_whole = slice.stage <= Stage::retry;
     if (is_whole && !is_first) continue;
     slice.packet = is_whole ? kNone : number;
     slice.entered = times[stage - 1];

@@ -97,7 +97,7 @@ TEST_F(TimelineTest, AStageIsTheStayInAUnit) {
     EXPECT_EQ(slice.stage, static_cast<Stage>(stage));
     EXPECT_EQ(slice.node, slice.stage <= Stage::fabric ? kSender : kReceiver);
     EXPECT_EQ(slice.message, 0U);
-    EXPECT_EQ(slice.packet == kNone, slice.stage <= Stage::command || slice.stage >= Stage::count);
+    EXPECT_EQ(slice.packet == kNone, slice.stage <= Stage::retry || slice.stage >= Stage::count);
     if (slice.stage >= Stage::dma_write) continue;
     EXPECT_EQ(slice.left, Time::from_ns(10 * static_cast<std::int64_t>(stage)));
   }
@@ -117,7 +117,7 @@ TEST_F(TimelineTest, NothingRunsBackwardsAndWhatTakesNoTimeIsNotDrawn) {
   nic().wait(Time::from_ns(150));
   nic().place_all(put, buffer, 0);
   EXPECT_TRUE(of_stage(Stage::context).empty());
-  EXPECT_EQ(of_stage(Stage::address_conversion)[0]->entered, Time::from_ns(80));
+  EXPECT_EQ(of_stage(Stage::address_conversion)[0]->entered, Time::from_ns(90));
 }
 
 TEST_F(TimelineTest, CallAndCommandAreDrawnOnceAMessage) {
@@ -167,8 +167,8 @@ TEST_F(TimelineTest, AUnitIsAtOneThingAtATime) {
   for (const auto& slice : with_phase(events(), "X")) {
     if (slice.at("cat").as_string() == "parse") parses.emplace_back(number(slice, "ts"), number(slice, "dur"));
   }
-  // Entered at 800 and 830, left at 900 and 930: of the second the unit is free from 900 on.
-  EXPECT_THAT(parses, ElementsAre(std::make_pair(0.8, 0.1), std::make_pair(0.9, 0.03)));
+  // Entered at 900 and 930, left at 1000 and 1030: of the second the unit is free from 1000 on.
+  EXPECT_THAT(parses, ElementsAre(std::make_pair(0.9, 0.1), std::make_pair(1.0, 0.03)));
   std::vector<double> levels;
   for (const auto& counter : with_phase(events(), "C")) {
     if (counter.at("name").as_string() == "fabric, from this node (packets)") {
@@ -211,8 +211,8 @@ TEST_F(TimelineTest, TheFileTellsWhatItDoesNotHave) {
 TEST_F(TimelineTest, OnlyTheWindowAndTheSample) {
   Timeline::Options options;
   options.sample = 2;
-  options.from = Time::from_ns(45);
-  options.to = Time::from_ns(75);
+  options.from = Time::from_ns(55);
+  options.to = Time::from_ns(85);
   build(options);
   const Buffer buffer = nic().post(4096);
   Put a = nic().put(100);
