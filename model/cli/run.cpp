@@ -350,6 +350,11 @@ void check_memory(const RunOptions& options, const Config& config, std::uint32_t
 
 /// From here on a run is one of many nodes: what they cost the machine is seen to.
 constexpr std::size_t kManyNodes = 64;
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kLooksForLeaks = true;
+#else
+constexpr bool kLooksForLeaks = false;
+#endif
 /// Bytes that a node with many neighbours takes, roughly.
 constexpr std::size_t kHeapOfANode = 200'000;
 
@@ -693,7 +698,7 @@ int run_command(const std::vector<std::string>& arguments) {
   }
   const int status = report.problems.empty() ? kFine : kFailed;
   // Taking the modules of thousands of nodes apart takes seconds, and the process ends here.
-  if (nodes >= kManyNodes && options.table.wave.empty()) static_cast<void>(whole.release());
+  if (nodes >= kManyNodes && options.table.wave.empty() && !kLooksForLeaks) static_cast<void>(whole.release());
   return status;
 }
 
