@@ -48,7 +48,7 @@ void ImportLog::doubt(Position position, std::string what, std::string expected)
   errors_.add(std::move(position), std::move(what), std::move(expected));
 }
 
-void ImportLog::lost(Position position, const std::string& what) { warn(position, what); }
+void ImportLog::lost(const Position& position, const std::string& what) { warn(position, what); }
 
 void ImportLog::warn(const Position& position, const std::string& what) {
   if (warnings_.size() < ErrorList::kShown) {

@@ -39,7 +39,7 @@ class ImportLog {
   /// A mistake that --lenient overlooks.
   void doubt(Position position, std::string what, std::string expected);
   /// Something of the input that the trace does not have.
-  void lost(Position position, const std::string& what);
+  void lost(const Position& position, const std::string& what);
   /// `FILE:LINE:COLUMN: warning: what` each, at most ErrorList::kShown, then how many more.
   void print_warnings(std::ostream& out) const;
   std::uint64_t warnings() const { return warning_count_; }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "workload/import.hpp"
@@ -34,7 +35,9 @@ class ImportLines {
   ImportPlace place(std::uint32_t column) const { return {number_, column, source_index_}; }
   ImportPlace place(const Word& word) const { return place(word.column); }
   Position position(std::uint32_t column) const { return {source_.name, number_, column}; }
-  void fail(const Word& word, std::string what, std::string expected) { fail(word.column, what, expected); }
+  void fail(const Word& word, std::string what, std::string expected) {
+    fail(word.column, std::move(what), std::move(expected));
+  }
   void fail(std::uint32_t column, std::string what, std::string expected);
   /// An integer of at most `max`; if it is none, a mistake. `what` names the quantity.
   std::optional<std::uint64_t> integer(const Word& word, std::uint64_t max, std::string_view what);
