@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/slot_table.hpp"
 #include "driver/command_queue.hpp"
 #include "driver/pinned_memory.hpp"
 #include "host/ring_queue.hpp"
@@ -90,15 +91,8 @@ struct Driver::Impl {
     return found == by_completion.end() ? kNone : found->second;
   }
   Operation& remember(PhysicalAddress completion) {
-    std::uint32_t number = kNone;
-    if (free_operations.empty()) {
-      number = static_cast<std::uint32_t>(operations.size());
-      operations.emplace_back();
-    } else {
-      number = free_operations.back();
-      free_operations.pop_back();
-      operations[number] = Operation{};
-    }
+    const std::uint32_t number = operations.take();
+    operations[number] = Operation{};
     by_completion[completion.value()] = number;
     operations[number].completion = completion;
     return operations[number];
@@ -113,7 +107,7 @@ struct Driver::Impl {
       unlink(number);
     }
     by_completion.erase(operation.completion.value());
-    free_operations.push_back(number);
+    operations.give_back(number);
   }
 
   // ---- posted buffers: those that have not completed, and those that a rewind may bring back
@@ -426,8 +420,7 @@ struct Driver::Impl {
   PinnedMemory pinned;
   CommandQueue queue;
 
-  std::vector<Operation> operations;
-  std::vector<std::uint32_t> free_operations;
+  SlotTable<Operation> operations;
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_completion;
   boost::unordered_flat_map<std::uint64_t, Bucket> buckets;              ///< by mailbox
   boost::unordered_flat_map<std::uint64_t, std::uint32_t> by_head;       ///< the last post of a buffer that is kept

@@ -74,6 +74,9 @@ struct AckHeader {
   std::vector<std::uint64_t> selective;  ///< bit i of word w: number cumulative + 64 w + i as well
   MessageId outcomes_from;               ///< every message id below has ended `ok` or is known to the sender
   std::vector<Outcome> outcomes;         ///< of ids outcomes_from, +1, ...; pending: not ended or not told
+  /// 0: an ordinary one. Else it answers a packet that named another incarnation, or none and is not the first: that
+  /// packet was not counted, nothing is acknowledged, and the answering NIC was powered on less than so long ago.
+  std::uint32_t age_us = 0;
 };
 
 /// Bytes of a packet, shared by the transfers they are cut into; recycled when the last reference goes.

@@ -160,14 +160,15 @@ std::uint8_t type_of(const TransportHeader& transport, const DataHeader& data) {
   return is_rdma(data) ? kRdmaType : data.is_get ? kGetType : static_cast<std::uint8_t>(PacketType::data);
 }
 
-void store_transport(std::uint8_t* frame, const TransportHeader& transport, std::uint8_t type, std::uint16_t span) {
+void store_transport(std::uint8_t* frame, const TransportHeader& transport, std::uint8_t type,
+                     std::uint32_t sequence_or_age, std::uint16_t span) {
   frame[kVersionTypeAt] = static_cast<std::uint8_t>((kWireVersion << 4U) | type);
   frame[kFlagsAt] = 0;
   store(frame + kSpanAt, span);
   store(frame + kSourceIncarnationAt, transport.source_incarnation);
   store(frame + kDestinationIncarnationAt, transport.destination_incarnation);
   store(frame + kGenerationAt, transport.generation);
-  store(frame + kSequenceAt, transport.sequence);
+  store(frame + kSequenceAt, sequence_or_age);
 }
 
 void store_data(std::uint8_t* frame, const DataHeader& data, const std::uint8_t* payload) {
@@ -230,7 +231,7 @@ void encode(const TransportHeader& transport, const DataHeader& data, const AckH
   RVMA_ASSERT(bytes <= kLongestFrame, "packet is longer than an IPv4 datagram");
   frame.resize(bytes);
   store_network_headers(frame.data(), transport, bytes);
-  store_transport(frame.data(), transport, type_of(transport, data),
+  store_transport(frame.data(), transport, type_of(transport, data), is_data ? transport.sequence : ack.age_us,
                   is_data ? data.open_span : static_cast<std::uint16_t>(ack.selective.size()));
   if (is_data) {
     store_data(frame.data(), data, payload);
@@ -319,7 +320,8 @@ class Decoder {
     transport.destination_incarnation = at<std::uint32_t>(kDestinationIncarnationAt);
     transport.generation = at<std::uint32_t>(kGenerationAt);
     transport.sequence = at<std::uint32_t>(kSequenceAt);
-    return check(type == PacketType::data || transport.sequence == 0, WireField::sequence, kSequenceAt);
+    if (type == PacketType::acknowledgement) frame_.ack.age_us = std::exchange(transport.sequence, 0);
+    return true;
   }
 
   bool data_extension() {
@@ -388,8 +390,10 @@ class Decoder {
       ack.outcomes.push_back(static_cast<Outcome>(code));
     }
     const bool padded = outcomes % 2 != 0;
+    const bool says_nothing = words == 0 && outcomes == 0 && ack.cumulative == 0 && ack.outcomes_from.value() == 0;
     return check(!padded || bytes_[outcomes_at + outcomes / 2] >> 4U == 0, WireField::reserved,
-                 outcomes_at + outcomes / 2);
+                 outcomes_at + outcomes / 2) &&
+           check(ack.age_us == 0 || says_nothing, WireField::introduction, kSequenceAt);
   }
 
   bool crc() {

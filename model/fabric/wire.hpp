@@ -78,17 +78,17 @@ enum class WireField : std::uint8_t {
   version,           //
   type,              //
   flags,             ///< a reserved flag is set
-  sequence,          ///< not 0 in an acknowledgement
   ack_length,        ///< bitmap and outcome counts disagree with the UDP length
   get_length,        ///< a get's request, or an RDMA read, with a payload, or cut short
   rdma_operation,    ///< no RDMA operation
   reserved,          ///< a reserved field or padding is not 0
   outcome,           ///< no code of an outcome that travels
+  introduction,      ///< an acknowledgement that says how old its sender is acknowledges something
   crc
 };
 BOOST_DESCRIBE_ENUM(WireField, truncated, ethernet_type, ipv4_header, ipv4_length, ipv4_protocol, ipv4_checksum,
-                    ipv4_address, ethernet_address, udp_port, udp_length, udp_checksum, version, type, flags, sequence,
-                    ack_length, get_length, rdma_operation, reserved, outcome, crc)
+                    ipv4_address, ethernet_address, udp_port, udp_length, udp_checksum, version, type, flags,
+                    ack_length, get_length, rdma_operation, reserved, outcome, introduction, crc)
 
 struct WireError {
   WireField field;

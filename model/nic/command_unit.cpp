@@ -292,12 +292,7 @@ void CommandUnit::call(Process& owner, const Descriptor& descriptor, Cycles cycl
 void CommandUnit::arm_interrupt(Process& owner, const Descriptor& descriptor, Time at) {
   ++stats_.arms;
   arm_.arm(descriptor.completion);
-  if (free_looks_.empty()) {
-    free_looks_.push_back(static_cast<std::uint32_t>(looks_.size()));
-    looks_.emplace_back();
-  }
-  const std::uint32_t index = free_looks_.back();
-  free_looks_.pop_back();
+  const std::uint32_t index = looks_.take();
   looks_[index].word = descriptor.completion;
   looks_[index].pid = owner.pid;
   answer(descriptor.response, {}, at);
@@ -336,7 +331,7 @@ void CommandUnit::look(std::uint32_t index, Time at) {
 
 void CommandUnit::look_done(std::uint32_t index) {
   const Look look = std::move(looks_[index]);
-  free_looks_.push_back(index);
+  looks_.give_back(index);
   if (load64(look.bytes->data()) == 0 || !arm_.take(look.word)) return;
   ++stats_.interrupts;
   dma->write(word_write(interrupt_address(look.pid), 0, 0), *this, now());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/component.hpp"
+#include "base/slot_table.hpp"
 #include "fabric/packet.hpp"
 #include "nic/config.hpp"
 #include "nic/descriptor.hpp"
@@ -147,8 +148,7 @@ class CommandUnit : public Component, public DmaClient {
     std::uint32_t look = 0;
     Time due;
   };
-  std::vector<Look> looks_;
-  std::vector<std::uint32_t> free_looks_;
+  SlotTable<Look> looks_;
   FifoRing<Fence> fences_;  ///< looks that have not asked for their fence yet
   Wakeup fence_;
   Wakeup wake_;

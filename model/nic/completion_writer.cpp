@@ -50,30 +50,22 @@ void CompletionWriter::write_word(PhysicalAddress to, std::uint64_t first, std::
 }
 
 std::uint32_t CompletionWriter::keep(const Completion& completion, Time since) {
-  std::uint32_t place = 0;
-  if (free_.empty()) {
-    place = static_cast<std::uint32_t>(in_flight_.size());
-    in_flight_.emplace_back();
-    free_.reserve(in_flight_.capacity());
-  } else {
-    place = free_.back();
-    free_.pop_back();
-  }
+  const std::uint32_t place = in_flight_.take();
   in_flight_[place] = {completion, since};
-  stats_.in_flight.observe(in_flight_.size() - free_.size());
+  stats_.in_flight.observe(in_flight_.taken());
   return place;
 }
 
 void CompletionWriter::dma_written(std::uint64_t tag, Time entered, Time visible) {
   if (tag == kInterruptTag) return;
-  RVMA_ASSERT(tag < in_flight_.size(), "a write of this unit was answered twice or never made");
-  InFlight& word = in_flight_[tag];
+  RVMA_ASSERT(tag < in_flight_.made(), "a write of this unit was answered twice or never made");
+  InFlight& word = in_flight_[static_cast<std::uint32_t>(tag)];
   word.completion.left[static_cast<std::size_t>(Stage::completion_write)] = entered;
   word.completion.left[static_cast<std::size_t>(Stage::visible)] = visible;
   stats_.write_ns.add(entered - word.since);
   observers_.tell(
       [&](NicObserver& observer) { observer.completion_written(node_, word.completion, entered, visible); });
-  free_.push_back(static_cast<std::uint32_t>(tag));
+  in_flight_.give_back(static_cast<std::uint32_t>(tag));
 }
 
 void CompletionWriter::dma_read_done(std::uint64_t /*tag*/) {

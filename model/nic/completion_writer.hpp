@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/component.hpp"
+#include "base/slot_table.hpp"
 #include "nic/config.hpp"
 #include "nic/interfaces.hpp"
 #include "nic/observer.hpp"
@@ -55,8 +56,7 @@ class CompletionWriter : public Component, public CompletionWriterIf, public Dma
   const ObserverList& observers_;
   Cycles latency_;
   Cycles next_free_;
-  std::vector<InFlight> in_flight_;  ///< the tag of a word's write is its place here
-  std::vector<std::uint32_t> free_;
+  SlotTable<InFlight> in_flight_;  ///< the tag of a word's write is its place here
   CompletionWriterStats stats_;
 };
 

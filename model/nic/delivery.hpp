@@ -123,7 +123,7 @@ class ReceiveContext {
     return round_to_read((std::uint64_t{window} + 63) / 64 * 16) + round_to_read(messages);
   }
   static constexpr std::uint64_t round_to_read(std::uint64_t bytes) { return (bytes + 63) / 64 * 64; }
-  /// Bytes of state, storage included; docs/reference/units/delivery.md quotes it.
+  /// Bytes of state, storage included; docs/explanation/reliability.md quotes it.
   std::size_t state_bytes() const;
 
  private:

@@ -95,7 +95,7 @@ DeliveryIf::Admission DeliveryUnit::admit(const Packet& packet) {
   Admission admission;
   admission.verdict = Verdict::stale;
   // 1. For another incarnation of this NIC, or from an older one of the source.
-  const bool misaddressed = header.destination_incarnation != 0 && header.destination_incarnation != boot_number_;
+  const bool misaddressed = !is_addressed(header);
   Source* source = misaddressed ? nullptr : context_of(header);
   if (misaddressed) tell_incarnation(header);
   if (source == nullptr) {
@@ -139,7 +139,7 @@ DeliveryIf::Admission DeliveryUnit::admit(const Packet& packet) {
 
 bool DeliveryUnit::is_first(const Packet& packet) {
   const TransportHeader& header = packet.transport;
-  if (header.destination_incarnation != 0 && header.destination_incarnation != boot_number_) return false;
+  if (!is_addressed(header)) return false;
   const Source* source = find(header.source);
   if (source == nullptr) return true;
   const ReceiveContext& context = source->context;
@@ -213,13 +213,19 @@ void DeliveryUnit::cut_off(const Source& source, const std::vector<ReceiveContex
   }
 }
 
-/// A packet for an earlier incarnation of this NIC: its sender does not know yet. One answer in an ack_delay is enough,
-/// since whoever is not answered sends again.
+bool DeliveryUnit::is_addressed(const TransportHeader& header) const {
+  return header.destination_incarnation == boot_number_ || (header.destination_incarnation == 0 && boot_number_ == 1);
+}
+
+/// A packet for an earlier incarnation of this NIC, or for any: its sender does not know yet. One answer in an
+/// ack_delay is enough, since whoever is not answered sends again.
 void DeliveryUnit::tell_incarnation(const TransportHeader& header) {
   if (now() < next_incarnation_told_) return;
   next_incarnation_told_ = now() + reliability_.ack_delay;
   ++stats_.incarnations_told;
   PacketPtr packet = make_acknowledgement(header.source, header.source_incarnation, header.generation);
+  const auto age_us = static_cast<std::uint64_t>((now() - powered_on_).ps() / Time::from_us(1).ps()) + 1;
+  packet->ack.age_us = static_cast<std::uint32_t>(std::min<std::uint64_t>(age_us, ~std::uint32_t{0}));
   packet->wire_bytes = wire_bytes_of(*packet);
   egress->send_acknowledgement(std::move(packet), now());
 }

@@ -58,6 +58,9 @@ class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContexts
   /// the unit's use. What packets, counts and refusals tell a context is noted with its pending acknowledgement, so
   /// that it has to be on the NIC when a packet is decided about and when it is acknowledged, and not between.
   void use_cache(SpilledCache& contexts);
+  /// This incarnation begins: what a sender cut after `at` was never counted by an earlier one. Without it that is the
+  /// start of the simulation.
+  void power_on(Time at) { powered_on_ = at; }
   bool has_context(const Packet& packet) override;
   void fetch_context(const Packet& packet, std::function<void()> done) override;
   std::optional<std::uint32_t> binding_of(const Packet& packet) override;
@@ -105,6 +108,9 @@ class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContexts
   void forget(NodeId node);
   void cut_off(const Source& source, const std::vector<ReceiveContext::Bound>& bound);
   void tell_incarnation(const TransportHeader& header);
+  /// Meant for this incarnation. One that names none is, in the first life: in a later one it may have been sent, and
+  /// counted, before.
+  bool is_addressed(const TransportHeader& header) const;
   void watch(Source& source);
   /// Nothing of the source is bound any more, perhaps.
   void unwatch_if_idle(Source& source);
@@ -115,6 +121,7 @@ class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContexts
   const bool nack_;
   const NodeId node_;
   const std::uint32_t boot_number_;
+  Time powered_on_;
   PacketPool& packets_;
   DeliveryStats stats_;
   boost::unordered_flat_map<NodeId, std::unique_ptr<Source>> sources_;

@@ -174,14 +174,7 @@ void DmaEngine::issue_write_burst() {
 void DmaEngine::read(DmaRead read, DmaClient& client, Time at) {
   RVMA_ASSERT(read.from.count() > 0, "a DMA read of nothing");
   take_due_words();
-  std::uint32_t index = 0;
-  if (free_reads_.empty()) {
-    index = static_cast<std::uint32_t>(reads_.size());
-    reads_.emplace_back();
-  } else {
-    index = free_reads_.back();
-    free_reads_.pop_back();
-  }
+  const std::uint32_t index = reads_.take();
   ++stats_.reads;
   stats_.read_bytes += read.from.total_bytes();
   reads_[index] = Read{std::move(read), &client, at, 0, 0, 0};
@@ -230,7 +223,7 @@ void DmaEngine::answer_read(std::uint32_t read, Time at) {
   DmaClient* client = job.client;
   const std::uint64_t tag = job.request.tag;
   job.request.into.reset();
-  free_reads_.push_back(read);
+  reads_.give_back(read);
   client->dma_read_done(tag);
 }
 

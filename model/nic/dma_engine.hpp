@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/component.hpp"
+#include "base/slot_table.hpp"
 #include "host/interfaces.hpp"
 #include "nic/config.hpp"
 #include "nic/fifo_ring.hpp"
@@ -127,8 +128,7 @@ class DmaEngine : public Component, public DmaIf {
   std::vector<std::function<void()>> on_room_;
 
   // Reads
-  std::vector<Read> reads_;  ///< those that are queued or outstanding
-  std::vector<std::uint32_t> free_reads_;
+  SlotTable<Read> reads_;               ///< those that are queued or outstanding
   FifoRing<std::uint32_t> read_queue_;  ///< with segments to issue
   std::uint32_t outstanding_ = 0;
   Time out_of_tags_since_ = Time::max();

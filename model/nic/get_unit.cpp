@@ -62,12 +62,7 @@ bool GetUnit::submit(const PutRequest& get, Cycles /*at*/) {
     starved_ = true;
     return false;
   }
-  if (free_.empty()) {
-    free_.push_back(static_cast<Index>(gets_.size()));
-    gets_.emplace_back();
-  }
-  const Index index = free_.back();
-  free_.pop_back();
+  const Index index = gets_.take();
   Get& entry = gets_[index];
   entry.request = get;
   entry.state = State::opening;
@@ -267,7 +262,7 @@ void GetUnit::end(Index index, Outcome outcome, Time at) {
   }
   get.state = State::free;
   ++get.uses;
-  free_.push_back(index);
+  gets_.give_back(index);
   --open_;
   if (waiting_ == 0) {
     while (!due_.empty()) due_.pop();

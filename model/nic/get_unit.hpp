@@ -11,6 +11,7 @@
 
 #include "base/component.hpp"
 #include "base/random.hpp"
+#include "base/slot_table.hpp"
 #include "nic/config.hpp"
 #include "nic/context_cache.hpp"
 #include "nic/fifo_ring.hpp"
@@ -103,7 +104,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   void wait_for_answer(Index index);
   void look_at_time_outs();
   void hand_on();
-  bool is_current(Index index, std::uint32_t uses) const { return index < gets_.size() && gets_[index].uses == uses; }
+  bool is_current(Index index, std::uint32_t uses) const { return index < gets_.made() && gets_[index].uses == uses; }
 
   const GetConfig& config_;
   const Time completion_latency_;
@@ -116,8 +117,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   Random random_;
   GetStats stats_;
 
-  std::vector<Get> gets_;
-  std::vector<Index> free_;
+  SlotTable<Get> gets_;
   std::size_t open_ = 0;
   bool starved_ = false;
   std::vector<std::function<void()>> room_;

@@ -20,7 +20,7 @@
 #pragma once
 
 #include <array>
-#include <boost/container/static_vector.hpp>
+#include <boost/container/small_vector.hpp>
 #include <boost/describe.hpp>
 #include <cstdint>
 #include <functional>
@@ -181,11 +181,10 @@ struct Segment {
   PhysicalAddress address;
   std::uint32_t bytes = 0;
 };
-/// What one transfer touches: a packet of at most 32 KiB lies in at most 9 pages of 4 KiB or more. Copies cost what is
-/// in it, not what could be.
+/// What one transfer touches: a packet of at most 32 KiB lies in at most 9 pages of 4 KiB or more, and most lie in one
+/// or two, which need no memory of their own.
 struct SegmentList {
-  static constexpr std::size_t kMost = 10;
-  boost::container::static_vector<Segment, kMost> segments;
+  boost::container::small_vector<Segment, 2> segments;
   void add(PhysicalAddress address, std::uint32_t bytes) { segments.push_back(Segment{address, bytes}); }
   std::uint32_t count() const { return static_cast<std::uint32_t>(segments.size()); }
   std::uint32_t total_bytes() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/slot_table.hpp"
 #include "base/units.hpp"
 
 namespace rvma {
@@ -34,30 +35,23 @@ class MissTable {
   }
   /// A miss of `key`, of which there is none yet.
   Index open(const Key& key, Time since) {
-    if (free_.empty()) {
-      free_.push_back(static_cast<Index>(misses_.size()));
-      misses_.emplace_back();
-    }
-    const Index index = free_.back();
-    free_.pop_back();
+    const Index index = misses_.take();
     misses_[index].key = key;
     misses_[index].since = since;
     const bool is_new = by_key_.emplace(key, index).second;
     RVMA_ASSERT(is_new, "two misses of one entry at a time");
     return index;
   }
-  /// Valid until the next open().
   Miss& operator[](Index index) { return misses_[index]; }
   /// The miss is over; returns who waited, in the order in which they came.
   std::vector<Waiter> close(Index index) {
     by_key_.erase(misses_[index].key);
-    free_.push_back(index);
+    misses_.give_back(index);
     return std::exchange(misses_[index].waiting, {});
   }
 
  private:
-  std::vector<Miss> misses_;
-  std::vector<Index> free_;
+  SlotTable<Miss> misses_;
   boost::unordered_flat_map<Key, Index> by_key_;
 };
 

@@ -64,20 +64,10 @@ void PageTranslator::translate(PlacedPacket placed, const TranslatedRegion& regi
     return;
   }
   translation.waits_since = owner_.now();
-  const Index waiting = keep(std::move(translation));
-  counts_.waiting.observe(waiting_.size() - free_waiting_.size());
+  const Index waiting = waiting_.take();
+  waiting_[waiting] = std::move(translation);
+  counts_.waiting.observe(waiting_.taken());
   wait_for(waiting, missing);
-}
-
-PageTranslator::Index PageTranslator::keep(Translation translation) {
-  if (free_waiting_.empty()) {
-    waiting_.push_back(std::move(translation));
-    return static_cast<Index>(waiting_.size() - 1);
-  }
-  const Index index = free_waiting_.back();
-  free_waiting_.pop_back();
-  waiting_[index] = std::move(translation);
-  return index;
 }
 
 bool PageTranslator::go_on(Translation& translation, PageCache::Key& missing) {
@@ -189,7 +179,7 @@ void PageTranslator::resume(Index waiting, Cycles cycle) {
   }
   counts_.wait_ns += owner_.now() - waiting_[waiting].waits_since;
   Translation translation = std::move(waiting_[waiting]);
-  free_waiting_.push_back(waiting);
+  waiting_.give_back(waiting);
   translated_(std::move(translation.placed), translation.to, cycle);
 }
 

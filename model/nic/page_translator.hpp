@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/component.hpp"
+#include "base/slot_table.hpp"
 #include "base/stats.hpp"
 #include "base/widening.hpp"
 #include "nic/fifo_ring.hpp"
@@ -95,7 +96,6 @@ class PageTranslator : public DmaClient {
   void fetch(Index waiting, const PageCache::Key& missing);
   void resume(Index waiting, Cycles cycle);
   Index find_fetch(const PageCache::Key& key) const;
-  Index keep(Translation translation);
 
   Component& owner_;
   unsigned page_shift_;
@@ -107,8 +107,7 @@ class PageTranslator : public DmaClient {
   PayloadPool line_buffers_;
   std::vector<Fetch> fetches_;
   std::vector<Index> free_fetches_;
-  std::vector<Translation> waiting_;
-  std::vector<Index> free_waiting_;
+  SlotTable<Translation> waiting_;
   FifoRing<Index> blocked_;  ///< waiting packets for which no fetch was free
 };
 

@@ -63,6 +63,8 @@ class Rnic : public Nic {
   const Transmit& transmit() const { return transmit_; }
   const Egress& egress() const { return egress_; }
   const DeliveryUnit& delivery() const { return delivery_; }
+  /// An incarnation after the first begins.
+  void power_on(Time at) { delivery_.power_on(at); }
   const DmaEngine& dma_engine() const { return dma_engine_; }
 
  private:

@@ -121,12 +121,7 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
 }
 
 Transmit::Index Transmit::take_entry() {
-  if (free_puts_.empty()) {
-    free_puts_.push_back(static_cast<Index>(puts_.size()));
-    puts_.emplace_back();
-  }
-  const Index index = free_puts_.back();
-  free_puts_.pop_back();
+  const Index index = puts_.take();
   Put& put = puts_[index];
   put.open = true;
   put.tries = 0;
@@ -212,7 +207,7 @@ void Transmit::end_put(Index index, Outcome outcome, Time at) {
   ++put.uses;
   put.list_piece.reset();
   put.list_piece_entries = 0;
-  free_puts_.push_back(index);
+  puts_.give_back(index);
   --open_puts_;
   // One half of a get: the get unit goes on with it, perhaps with the next.
   if (!is_put && gets.size() > 0) gets->ended(request, outcome, tries, at);
@@ -521,7 +516,8 @@ void Transmit::take_again(Peer& peer, const Cut& cut) {
   if (cut.put == kNone) ++stats_.fillers;
 }
 
-PacketPtr Transmit::make_packet(const Cut& cut, const Peer& peer, Time at) {
+PacketPtr Transmit::make_packet(const Cut& cut, Peer& peer, Time at) {
+  if (peer.incarnation == 0) peer.first_blind = std::min(peer.first_blind, at);
   PacketPtr packet = packets_.acquire();
   packet->transport.type = PacketType::data;
   packet->transport.source = node_;
@@ -687,7 +683,12 @@ void Transmit::take_in_here(const Packet& packet, Index index, Time at) {
     give_up(index, at);
     return;
   }
-  // 3. What it acknowledges in the current generation, and the puts that it ends.
+  // 3. It says who it is, and has counted nothing of this sender.
+  if (packet.ack.age_us > 0) {
+    meet(index, packet, at);
+    return;
+  }
+  // 4. What it acknowledges in the current generation, and the puts that it ends.
   ended_.clear();
   if (header.generation != peer.context.generation() || !peer.context.acknowledge(packet.ack, at, ended_)) {
     ++stats_.ignored_acknowledgements;
@@ -696,7 +697,27 @@ void Transmit::take_in_here(const Packet& packet, Index index, Time at) {
   peer.incarnation = header.source_incarnation;
   count(peer.context);
   for (std::size_t i = 0; i < ended_.size(); ++i) finish(index, ended_[i], at);
-  // 4. The window may have opened, and packets may be known to be lost.
+  // 5. The window may have opened, and packets may be known to be lost.
+  watch(index);
+  take_turn(index);
+  pump(at);
+}
+
+/// A peer of which nothing was known is not in its first life. What was sent before it was powered on may have been
+/// counted by an earlier one; everything else goes again, naming the one that is there.
+void Transmit::meet(Index index, const Packet& packet, Time at) {
+  Peer& peer = *peers_[index];
+  if (peer.incarnation != 0) {
+    ++stats_.ignored_acknowledgements;
+    return;
+  }
+  peer.incarnation = packet.transport.source_incarnation;
+  if (peer.first_blind < at - Time::from_us(packet.ack.age_us)) {
+    ++stats_.peers_restarted;
+    give_up(index, at);
+    return;
+  }
+  peer.context.send_all_again();
   watch(index);
   take_turn(index);
   pump(at);
@@ -791,10 +812,11 @@ void Transmit::give_up(Index peer_index, Time at) {
   // 1. The next message opens a new generation.
   ended_.clear();
   peer.context.give_up(ended_);
+  peer.first_blind = Time::max();
   peer.sending = kNone;
   while (!peer.waiting.empty()) peer.waiting.pop();
   // 2. Every open put to the peer ends, those too that wait for their turn or a retry.
-  for (Index index = 0; index < puts_.size(); ++index) {
+  for (Index index = 0; index < puts_.made(); ++index) {
     if (puts_[index].open && puts_[index].peer == peer_index) end_put(index, Outcome::timeout, at);
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/component.hpp"
+#include "base/slot_table.hpp"
 #include "fabric/packet.hpp"
 #include "nic/config.hpp"
 #include "nic/egress.hpp"
@@ -139,14 +140,15 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     Peer(NodeId node_id, const TransmitLimits& limits) : node(node_id), context(limits) {}
     NodeId node;
     TransmitContext context;
-    std::uint32_t incarnation = 0;  ///< 0: not heard yet
-    FifoRing<Index> waiting;        ///< puts without a message
-    Index sending = kNone;          ///< put whose packets are being cut
-    bool in_turn = false;           ///< stands in turn_
-    bool is_fetched = false;        ///< its context is being read, to go on sending
-    FifoRing<PacketPtr> answers;    ///< that came while its context was in host memory
-    Time watched = Time::max();     ///< earliest entry in watches_
-    bool waits = false;             ///< for an answer
+    std::uint32_t incarnation = 0;   ///< 0: not heard yet
+    Time first_blind = Time::max();  ///< the first packet of this generation that named no incarnation was cut
+    FifoRing<Index> waiting;         ///< puts without a message
+    Index sending = kNone;           ///< put whose packets are being cut
+    bool in_turn = false;            ///< stands in turn_
+    bool is_fetched = false;         ///< its context is being read, to go on sending
+    FifoRing<PacketPtr> answers;     ///< that came while its context was in host memory
+    Time watched = Time::max();      ///< earliest entry in watches_
+    bool waits = false;              ///< for an answer
     // Time for which the next packet found the window full: before the present time, and since when.
     Time window_waited_before;
     Time window_full_since = Time::max();
@@ -225,7 +227,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   bool choose(Peer& peer, Cut& cut, Time at);
   void take_new(Peer& peer, Cut& cut, Time at);
   void take_again(Peer& peer, const Cut& cut);
-  PacketPtr make_packet(const Cut& cut, const Peer& peer, Time at);
+  PacketPtr make_packet(const Cut& cut, Peer& peer, Time at);
   void read_payload(PacketPtr packet, Index peer_index, Index put, const SegmentList& from, Time at);
   void tell_opened(const Put& put, const Peer& peer, Time at);
   void release();
@@ -233,6 +235,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   void take_acknowledgements();
   void take_in(PacketPtr packet, Time at);
   void take_in_here(const Packet& packet, Index index, Time at);
+  void meet(Index index, const Packet& packet, Time at);
   void run_timer();
   void check(Index peer, Time at);
   void check_here(Index peer, Time at);
@@ -256,8 +259,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   const ObserverList& observers_;
   TransmitStats stats_;
 
-  std::vector<Put> puts_;
-  std::vector<Index> free_puts_;
+  SlotTable<Put> puts_;
   std::size_t open_puts_ = 0;
   bool starved_ = false;  ///< a put was turned away
   std::vector<std::function<void()>> room_;

@@ -314,6 +314,12 @@ TransmitContext::Patience TransmitContext::check(Time at, std::vector<Ended>& en
   return Patience::has;
 }
 
+void TransmitContext::send_all_again() {
+  for (std::uint32_t sequence = flights_.base(); sequence != flights_.end(); ++sequence) {
+    if (flights_[sequence].outstanding()) queue_resend(sequence);
+  }
+}
+
 void TransmitContext::give_up(std::vector<Ended>& ended) {
   for (std::uint32_t id = messages_.base(); id != messages_.end(); ++id) end(id, Outcome::timeout, ended);
   messages_.restart(0);

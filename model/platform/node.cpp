@@ -143,6 +143,7 @@ void Node::restart() {
   if (slot_->alive()) return;
   slot_->power_on(context_.now() + config_.nic.reliability.quiet);
   ++incarnation_;
+  if (!provider_) static_cast<Rnic&>(nic()).power_on(context_.now());
   for (std::uint32_t i = 0; i < processes_.size(); ++i) make_driver(*processes_[i], Pid{static_cast<std::uint16_t>(i)});
   observers_.tell(
       [&](NicObserver& observer) { observer.node_restarted(parameters_.id, 1 + incarnation_, context_.now()); });

@@ -117,10 +117,6 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
                 fmt::format("nic.receive.parse_latency: {} is less than nic.table.latency = {}",
                             to_string(nic.receive.parse_latency.get()), to_string(nic.table.latency.get())),
                 "expected at least nic.table.latency");
-  check.require(
-      nic.mtu->count() / host.page->count() + 2 <= SegmentList::kMost,
-      fmt::format("nic.mtu: {} touches too many pages of host.page = {}", to_string(nic.mtu), to_string(host.page)),
-      "expected at most 16 pages a packet");
   check.require(host.pcie.posted_data->count() >= host.pcie.max_payload->count(),
                 fmt::format("host.pcie.posted_data: {} holds no TLP of host.pcie.max_payload = {}",
                             to_string(host.pcie.posted_data), to_string(host.pcie.max_payload)),

@@ -268,14 +268,9 @@ void Provider::entry(Process& process, const Cqe& cqe) {
 }
 
 std::uint32_t Provider::new_request(Process& process, const Request& request) {
-  if (process.free_requests.empty()) {
-    // Number 0 would ask for no completion entry.
-    if (process.requests.empty()) process.requests.emplace_back();
-    process.requests.push_back(request);
-    return static_cast<std::uint32_t>(process.requests.size() - 1);
-  }
-  const std::uint32_t number = process.free_requests.back();
-  process.free_requests.pop_back();
+  // Number 0 would ask for no completion entry: nobody gets it.
+  if (process.requests.made() == 0) process.requests.take();
+  const std::uint32_t number = process.requests.take();
   process.requests[number] = request;
   return number;
 }
@@ -283,7 +278,7 @@ std::uint32_t Provider::new_request(Process& process, const Request& request) {
 void Provider::request_ended(Process& process, const Cqe& cqe) {
   const auto number = static_cast<std::uint32_t>(cqe.id / kWordBytes);
   const Request request = process.requests[number];
-  process.free_requests.push_back(number);
+  process.requests.give_back(number);
   switch (request.kind) {
     case Request::Kind::control:
       pinned_.free(request.message, kControlBytes);

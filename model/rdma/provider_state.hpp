@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/slot_table.hpp"
 #include "rdma/provider.hpp"
 
 namespace rvma {
@@ -125,8 +126,7 @@ struct Provider::Process {
   bool is_watching = false;
   // Messages
   std::vector<PhysicalAddress> receives;  ///< buffers, by number
-  std::vector<Request> requests;
-  std::vector<std::uint32_t> free_requests;
+  SlotTable<Request> requests;
   std::uint32_t messages = 0;                                                         ///< numbered so far
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Connection>> connections;  ///< by rank
   std::deque<Put> puts;

@@ -115,14 +115,8 @@ RdmaState::Opened RdmaState::open(NodeId source, const DataHeader& header) {
   }
   // Its length is that of memory that exists, by now.
   if (header.message_length > mtu_) message.seen.resize((header.message_length - 1) / mtu_ + 1);
-  if (free_messages_.empty()) {
-    answer.message = static_cast<Index>(messages_.size());
-    messages_.push_back(std::move(message));
-  } else {
-    answer.message = free_messages_.back();
-    free_messages_.pop_back();
-    messages_[answer.message] = std::move(message);
-  }
+  answer.message = messages_.take();
+  messages_[answer.message] = std::move(message);
   return answer;
 }
 
@@ -256,7 +250,7 @@ void RdmaState::cut_off(Index index, std::vector<DueCqe>& due) {
 
 void RdmaState::release(Index index) {
   messages_[index].open = false;
-  free_messages_.push_back(index);
+  messages_.give_back(index);
 }
 
 // ----------------------------------------------------------------------------------------------------------- reads
@@ -282,13 +276,8 @@ Outcome RdmaState::read(NodeId source, const DataHeader& header, Descriptor& ans
 }
 
 std::uint32_t RdmaState::open_read(Pid pid, std::uint64_t id) {
-  if (free_reads_.empty()) {
-    free_reads_.push_back(static_cast<std::uint32_t>(reads_.size()));
-    reads_.emplace_back();
-  }
-  const std::uint32_t index = free_reads_.back();
+  const std::uint32_t index = reads_.take();
   RVMA_ASSERT(index <= 0xffff, "more reads than their numbers can tell apart");
-  free_reads_.pop_back();
   Read& read = reads_[index];
   read.open = true;
   read.pid = pid;
@@ -298,7 +287,7 @@ std::uint32_t RdmaState::open_read(Pid pid, std::uint64_t id) {
 
 bool RdmaState::is_reading(std::uint32_t number) const {
   const std::uint32_t index = number & 0xffffU;
-  return index < reads_.size() && reads_[index].open && reads_[index].uses == number >> 16U;
+  return index < reads_.made() && reads_[index].open && reads_[index].uses == number >> 16U;
 }
 
 bool RdmaState::end_read(std::uint32_t number, Pid& pid, std::uint64_t& id) {
@@ -307,7 +296,7 @@ bool RdmaState::end_read(std::uint32_t number, Pid& pid, std::uint64_t& id) {
   reads_[index].open = false;
   pid = reads_[index].pid;
   id = reads_[index].id;
-  free_reads_.push_back(index);
+  reads_.give_back(index);
   return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/ids.hpp"
 #include "base/outcome.hpp"
+#include "base/slot_table.hpp"
 #include "fabric/packet.hpp"
 #include "nic/descriptor.hpp"
 #include "nic/fifo_ring.hpp"
@@ -124,7 +125,7 @@ class RdmaState {
   bool end_read(std::uint32_t read, Pid& pid, std::uint64_t& id);
 
   bool is_reading(std::uint32_t read) const;
-  std::size_t open_reads() const { return reads_.size() - free_reads_.size(); }
+  std::size_t open_reads() const { return reads_.taken(); }
   /// `answered` runs whenever a read has its answer.
   void on_read_answered(std::function<void()> answered) { read_answered_ = std::move(answered); }
 
@@ -196,10 +197,8 @@ class RdmaState {
   boost::unordered_flat_map<std::uint32_t, Region> regions_;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<QueuePair>> queue_pairs_;
   boost::unordered_flat_map<std::uint16_t, std::unique_ptr<FifoRing<Receive>>> receives_;
-  std::vector<Message> messages_;
-  std::vector<Index> free_messages_;
-  std::vector<Read> reads_;
-  std::vector<std::uint32_t> free_reads_;
+  SlotTable<Message> messages_;
+  SlotTable<Read> reads_;
   std::function<void()> read_answered_;
 };
 

@@ -155,7 +155,6 @@ void PutRegistry::message_opened(NodeId node, PhysicalAddress put, NodeId destin
   entry.message = key_of(destination, message);
   entry.has_message = true;
   ++entry.record->tries;
-  entry.record->decided_in_life = 0;
   by_message_.insert_or_assign(entry.message, entry.record.get());
 }
 

@@ -38,10 +38,7 @@ struct PutRecord {
   bool measured = false;     ///< issued inside its rank's measured region
   std::uint32_t tries = 0;   ///< messages that it went out as
   bool counted = false;      ///< kept by the scoreboard: its message was counted whole
-  /// Likewise: the life of the destination (1: before its first crash) in which the message was refused, bound or, as a
-  /// get, accepted last; 0: not yet.
-  std::uint32_t decided_in_life = 0;
-  bool is_whole = false;  ///< likewise, kept by the registry where puts may end first
+  bool is_whole = false;     ///< likewise, kept by the registry where puts may end first
 
   void recycle() {
     has_name = false;
@@ -49,7 +46,6 @@ struct PutRecord {
     is_answer = false;
     tries = 0;
     counted = false;
-    decided_in_life = 0;
     is_whole = false;
     name.passes.clear();
   }

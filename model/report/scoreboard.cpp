@@ -149,19 +149,7 @@ void Scoreboard::packet_arrived(NodeId /*node*/, const Packet& packet, Time /*at
   if (packet.transport.type == PacketType::data) ++packets_arrived_;
 }
 
-void Scoreboard::note_decision(NodeId node, PutRecord* put) {
-  if (put == nullptr) return;
-  const auto crashes = crashes_.find(node.value());
-  const std::uint32_t life = 1 + (crashes == crashes_.end() ? 0 : crashes->second);
-  if (put->decided_in_life != 0 && put->decided_in_life < life) {
-    ++decided_again_;
-    put->counted = false;
-  }
-  put->decided_in_life = life;
-}
-
 void Scoreboard::message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) {
-  note_decision(node, registry_.find(node, message));
   expect(!messages_.contains(key_of(node, message)), at,
          [&] { return name_of(node, message) + " was refused after it was bound"; });
   if (reason != Outcome::no_buffer || open_misfits_ == 0) return;
@@ -206,7 +194,6 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, WindowId 
              put->destination_pid == window.pid,
          at, [&] { return say("was bound to another mailbox than it names"); });
   expect(window.key == 0 || window.key == put->key, at, [&] { return say("was bound with a wrong key"); });
-  note_decision(node, put);
   expect(put->size == length, at, [&] { return say("was bound with a wrong length"); });
   if (!expect(!messages_.contains(key_of(node, message)) && !put->counted, at,
               [&] { return say("was bound twice"); })) {
@@ -493,7 +480,6 @@ void Scoreboard::window_rewound(NodeId node, WindowId slot, Epoch epoch, const s
 
 /// Memory stays as it is; nothing that was posted will ever complete.
 void Scoreboard::node_crashed(NodeId node, Time /*at*/) {
-  ++crashes_[node.value()];
   lost_bound_ += boost::unordered::erase_if(
       messages_, [&](const auto& entry) { return static_cast<std::uint32_t>(entry.first.nodes) == node.value(); });
   for (auto place = windows_.begin(); place != windows_.end();) {
@@ -568,17 +554,16 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
   for (const std::uint64_t count : totals.refused) refused += count;
   const std::uint64_t decided =
       totals.messages_delivered + totals.gets_accepted + refused + messages_.size() + lost_bound_;
-  const std::uint64_t accounted = decided - std::min(decided, decided_again_);
   // With nic.nack = off a refusal that opens no context is not remembered: each packet of such a message is refused
   // anew, and its put ends `timeout`, or is unfinished if its sender crashes before.
   const std::uint64_t open = totals.ended[static_cast<std::size_t>(Outcome::unfinished)] +
                              totals.ended[static_cast<std::size_t>(Outcome::timeout)];
-  expect(accounted <= totals.messages_opened || open > 0, now, [&] {
-    return fmt::format("{} messages were opened, {} delivered, refused or bound", totals.messages_opened, accounted);
+  expect(decided <= totals.messages_opened || open > 0, now, [&] {
+    return fmt::format("{} messages were opened, {} delivered, refused or bound", totals.messages_opened, decided);
   });
-  expect(totals.messages_opened <= accounted + open, now, [&] {
+  expect(totals.messages_opened <= decided + open, now, [&] {
     return fmt::format("{} messages were opened, {} delivered, refused or bound, {} puts open or given up",
-                       totals.messages_opened, accounted, open);
+                       totals.messages_opened, decided, open);
   });
   expect(totals.ended[static_cast<std::size_t>(Outcome::ok)] <= totals.messages_delivered, now, [&] {
     return fmt::format("{} puts ended ok, {} messages were delivered",

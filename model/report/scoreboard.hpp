@@ -107,9 +107,6 @@ class Scoreboard : public NicObserver, public PlayerObserver {
     bool operator()(const PendingCheck& a, const PendingCheck& b) const;
   };
   static MessageKey key_of(NodeId destination, const MessageRef& message);
-  /// A node decides about a message. One that its sender addressed to no incarnation, because it had not heard from the
-  /// node yet, may be decided about once more after a crash: what was counted is gone with the life that counted it.
-  void note_decision(NodeId node, PutRecord* put);
 
   /// Records a failure unless `condition` holds; returns it.
   template <class Describe>
@@ -141,9 +138,7 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   boost::unordered_flat_map<MessageKey, std::unique_ptr<BoundMessage>, Hash> messages_;  ///< bound, not counted
   boost::unordered_flat_map<NodeKey, std::unique_ptr<ShadowGet>, Hash> gets_;  ///< by word, until it is recycled
   std::priority_queue<PendingCheck, std::vector<PendingCheck>, LaterCheck> pending_;
-  boost::unordered_flat_map<std::uint32_t, std::uint32_t> crashes_;  ///< by node
-  std::uint64_t decided_again_ = 0;  ///< messages that a node decided about in two of its lives
-  std::uint64_t lost_bound_ = 0;     ///< messages that were bound when their node crashed
+  std::uint64_t lost_bound_ = 0;  ///< messages that were bound when their node crashed
   std::uint64_t packets_arrived_ = 0;
   std::uint64_t open_misfits_ = 0;  ///< windows whose managed misfit is not explained yet
   std::uint64_t completions_claimed_ = 0;

@@ -58,7 +58,6 @@ void Scoreboard::get_given_up(NodeId node, WindowId slot, Time at) {
 void Scoreboard::get_accepted(NodeId node, const MessageRef& request, BufferId id, Time at) {
   PutRecord* put = registry_.find(node, request);
   if (put == nullptr) return;  // its asker has given up
-  note_decision(node, put);
   const auto source = buffers_.find(NodeKey{node.value(), id.value()});
   if (!expect(put->kind == OperationKind::get && source != buffers_.end(), at,
               [&] { return fmt::format("node {}: a get was accepted that nobody asked for", node.value()); })) {

@@ -292,7 +292,7 @@ class EmptyCursor final : public Trace::Cursor {
 CursorBudget cursor_budget(std::uint32_t ranks) {
   // All ranks of a trace play at the same time.
   constexpr std::size_t kAllCaches = 16UL * 1024 * 1024;
-  constexpr std::uint32_t kAllStatements = 256U * 1024;
+  constexpr std::uint32_t kAllStatements = 64U * 1024;
   CursorBudget budget;
   budget.cache_bytes = std::clamp<std::size_t>(kAllCaches / ranks, 512, budget.cache_bytes);
   budget.statements = std::clamp<std::uint32_t>(kAllStatements / ranks, 16, budget.statements);

@@ -29,6 +29,7 @@ local field = {
   destination_incarnation = ProtoField.uint32("rvma.destination_incarnation", "Destination incarnation"),
   generation = ProtoField.uint32("rvma.generation", "Generation of the context"),
   sequence = ProtoField.uint32("rvma.sequence", "Sequence number"),
+  age = ProtoField.uint32("rvma.ack.age", "Powered on less than so long ago (us; 0: not told, an ordinary acknowledgement)"),
   source_node = ProtoField.uint32("rvma.source_node", "Source node"),
   destination_node = ProtoField.uint32("rvma.destination_node", "Destination node"),
 
@@ -292,7 +293,7 @@ function rvma.dissector(tvb, pinfo, root)
   read.add(field.source_incarnation, 4)
   read.add(field.destination_incarnation, 4)
   read.add(field.generation, 4)
-  local sequence = read.add(field.sequence, 4)
+  local sequence = read.add(kind == 2 and field.age or field.sequence, 4)
 
   -- 2. What comes behind it depends on the type.
   local info = (TYPE[kind] or ("type " .. kind))

@@ -258,6 +258,20 @@ TEST(Wire, AcknowledgementBytes) {
   EXPECT_EQ(small_ack_frame(), expected);
 }
 
+TEST(Wire, AnIntroductionCarriesAnAgeAndNothingElse) {
+  DecodedFrame contents;
+  contents.transport.type = PacketType::acknowledgement;
+  contents.transport.source = NodeId{1};
+  contents.ack.age_us = 0x01020304;
+  Frame frame;
+  encode_frame(contents, frame);
+  EXPECT_EQ(std::vector<std::uint8_t>(frame.begin() + 58, frame.begin() + 62), (std::vector<std::uint8_t>{1, 2, 3, 4}));
+  const auto decoded = decode_frame(frame.data(), frame.size());
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->ack.age_us, 0x01020304U);
+  EXPECT_EQ(decoded->transport.sequence, 0U);
+}
+
 TEST(Wire, NoFlippedBitIsAccepted) {
   for (const Frame& good : {small_data_frame(), small_ack_frame()}) {
     for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
@@ -312,8 +326,8 @@ TEST(Wire, ErrorsNameFieldAndOffset) {
       {true, 39, 0, WireField::udp_length, 38},       {true, 42, 0x21, WireField::version, 42},
       {true, 42, 0x15, WireField::type, 42},          {true, 42, 0x14, WireField::truncated, 109},
       {true, 42, 0x13, WireField::get_length, 102},   {true, 43, 1, WireField::flags, 43},
-      {true, 42, 0x12, WireField::sequence, 58},      {false, 45, 1, WireField::ack_length, 44},
-      {false, 71, 5, WireField::ack_length, 44},      {false, 61, 1, WireField::sequence, 58},
+      {true, 42, 0x12, WireField::ack_length, 44},    {false, 45, 1, WireField::ack_length, 44},
+      {false, 71, 5, WireField::ack_length, 44},      {false, 61, 1, WireField::introduction, 58},
       {false, 73, 1, WireField::reserved, 72},        {false, 90, 0x09, WireField::outcome, 90},
       {false, 91, 0x17, WireField::reserved, 91},     {false, 42, 0x11, WireField::truncated, 96},
   };

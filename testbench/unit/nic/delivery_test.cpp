@@ -154,11 +154,15 @@ TEST(ReceiveContext, RefusalsAreToldAtTheirRateAndInTheEndAll) {
   EXPECT_TRUE(left.held_back.is_never());
 }
 
-TEST(ReceiveContext, StateIsKilobytes) {
+/// Whoever changes these says so in docs/explanation/reliability.md, `State in bytes`.
+TEST(ReceiveContext, StateIsWhatTheManualSays) {
   ReceiveContext receive = context(1024, 1024);
-  EXPECT_LT(receive.state_bytes(), 1024U);
-  for (std::uint32_t id = 0; id < 1000; ++id) receive.admit(id, MessageId{id}, static_cast<std::uint16_t>(id));
-  EXPECT_LT(receive.state_bytes(), 32U * 1024U);
+  EXPECT_EQ(sizeof(ReceiveContext), 216U);
+  EXPECT_EQ(receive.state_bytes(), 216U + 256U);
+  receive.admit(0, MessageId{0}, 0);
+  EXPECT_EQ(receive.state_bytes(), 216U + 256U + 2U * 16U);
+  for (std::uint32_t id = 1; id < 1024; ++id) receive.admit(id, MessageId{id}, static_cast<std::uint16_t>(id));
+  EXPECT_EQ(receive.state_bytes(), 216U + 256U + 1024U * 16U);
 }
 
 TransmitLimits limits_of(std::uint32_t window, std::uint32_t messages) {
@@ -257,6 +261,7 @@ struct UnitBench {
     PacketPtr made = packets.acquire();
     made->transport.source = NodeId{1};
     made->transport.source_incarnation = 5;
+    made->transport.destination_incarnation = 3;
     made->transport.generation = generation;
     made->transport.sequence = sequence;
     made->data.message = MessageId{message};
@@ -368,6 +373,33 @@ TEST(DeliveryUnit, OlderGenerationsAndOtherIncarnationsAreStale) {
   EXPECT_EQ(bench.egress.acks[0].transport.destination_incarnation, 5U);
   EXPECT_EQ(bench.egress.acks[0].ack.cumulative, 0U);
   EXPECT_EQ(bench.unit->stats().incarnations_told.value(), 1U);
+}
+
+TEST(DeliveryUnit, ALaterLifeCountsNothingThatNamesNoneAndSaysHowOldItIs) {
+  UnitBench bench;
+  DeliveryUnit first("first", bench.context, bench.config, NodeId{7}, 1, bench.packets);
+  first.egress(bench.egress);
+  const auto age_told_at = [&](Time at) {
+    bench.script.at(at, [&] {
+      PacketPtr blind = bench.packet(0, 0);
+      blind->transport.destination_incarnation = 0;
+      EXPECT_FALSE(bench.unit->is_first(*blind));
+      EXPECT_EQ(bench.unit->admit(*blind).verdict, Verdict::stale);
+    });
+    run_until(at + ns(1));
+    return bench.egress.acks.back().ack.age_us;
+  };
+  bench.unit->power_on(Time::from_us(10));
+  // Never less than its age, and less than a microsecond more.
+  EXPECT_EQ(age_told_at(Time::from_us(13) - ns(1)), 3U);
+  EXPECT_EQ(age_told_at(Time::from_us(14)), 5U);
+  EXPECT_EQ(bench.unit->stats().incarnations_told.value(), 2U);
+  EXPECT_EQ(bench.unit->contexts(), 0U);
+  EXPECT_EQ(bench.egress.acks.back().ack.cumulative, 0U);
+
+  PacketPtr blind = bench.packet(0, 0);
+  blind->transport.destination_incarnation = 0;
+  EXPECT_EQ(first.admit(*blind).verdict, Verdict::fresh);
 }
 
 TEST(DeliveryUnit, TellsItsIncarnationAtARate) {

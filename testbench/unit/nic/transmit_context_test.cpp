@@ -57,6 +57,22 @@ struct Sending {
   EndedList ended;
 };
 
+/// Whoever changes these says so in docs/explanation/reliability.md, `State in bytes`.
+TEST(TransmitContext, StateIsWhatTheManualSays) {
+  TransmitLimits limits;
+  TransmitContext context(limits);
+  EXPECT_EQ(sizeof(TransmitContext), 344U);
+  EXPECT_EQ(context.state_bytes(), 344U);
+  for (std::uint32_t message = 0; message < 1024; ++message) {
+    context.take_sequence(context.open(message), true);
+    if (message == 0) EXPECT_EQ(context.state_bytes(), 344U + 2U * 16U + 2U * 24U);
+  }
+  EXPECT_EQ(context.state_bytes(), 344U + 1024U * (16U + 24U));
+  for (std::uint32_t sequence = 0; sequence < 1024; ++sequence) context.sent(sequence, Time::from_us(1));
+  context.send_all_again();
+  EXPECT_EQ(context.state_bytes(), 344U + 1024U * (16U + 24U + 20U));
+}
+
 TEST(TransmitContext, EndsMessagesOnTheirOutcomesAlone) {
   const TransmitLimits limits = limits_of(64, 16);
   TransmitContext transmit{limits};

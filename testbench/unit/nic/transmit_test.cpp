@@ -665,6 +665,38 @@ TEST(Transmit, APeerThatHasRestartedEndsItsPutsAndGetsANewGeneration) {
   EXPECT_EQ(bench.transmit->stats().peers_given_up.value(), 0U);
 }
 
+/// The put's packet is cut at 101 ns; at 5,000 ns a NIC that is younger than `age_us` says who it is.
+void meet_a_peer_of_a_later_life(std::uint32_t age_us, bool before) {
+  Bench bench;
+  bench.submit(ns(100), Bench::put(0, 64));
+  const auto introduce = [&] {
+    PacketPtr packet = bench.packets.acquire();
+    packet->transport.source = NodeId{1};
+    packet->transport.source_incarnation = 9;
+    packet->transport.destination_incarnation = kBoot;
+    packet->transport.generation = 1;
+    packet->ack.age_us = age_us;
+    bench.transmit->acknowledgement(std::move(packet), bench.context.now());
+  };
+  bench.script.at(ns(5000), introduce);
+  bench.script.at(ns(5500), introduce);  // told twice: it is known by then
+  bench.submit(ns(6000), Bench::put(1, 64));
+  run_until(ns(7000));
+  EXPECT_EQ(bench.ended(0), before ? Outcome::timeout : Outcome::pending);
+  EXPECT_EQ(bench.transmit->stats().peers_restarted.value(), before ? 1U : 0U);
+  EXPECT_EQ(bench.transmit->stats().resent.value(), before ? 0U : 1U);
+  EXPECT_EQ(bench.transmit->stats().ignored_acknowledgements.value(), 1U);
+  ASSERT_EQ(bench.egress.sent.size(), before ? 2U : 3U);
+  for (std::size_t i = 1; i < bench.egress.sent.size(); ++i) {
+    EXPECT_EQ(bench.egress.packet(i).transport.destination_incarnation, 9U);
+    EXPECT_EQ(bench.egress.packet(i).transport.generation, before ? 2U : 1U);
+  }
+}
+
+TEST(Transmit, APeerOfALaterLifeGetsWhatWasCutSinceItBegan) { meet_a_peer_of_a_later_life(5, false); }
+
+TEST(Transmit, APeerOfALaterLifeGetsNothingThatWasCutBefore) { meet_a_peer_of_a_later_life(4, true); }
+
 TEST(Transmit, IgnoresAcknowledgementsThatAreNotForIt) {
   Bench bench;
   bench.submit(ns(100), Bench::put(0, 64));
