@@ -156,10 +156,6 @@ class TransmitContext {
   /// Forgets all; numbers start again at 0 in the next generation. Appends the messages that were open (`timeout`).
   void give_up(std::vector<Ended>& ended);
 
-  /// Bytes of state, storage included; docs/explanation/reliability.md quotes it.
-  std::size_t state_bytes() const {
-    return sizeof(*this) + flights_.storage_bytes() + messages_.storage_bytes() + resends_.storage_bytes();
-  }
   /// No message is open and every packet is acknowledged.
   bool idle() const { return messages_.empty() && flights_.empty(); }
 

@@ -65,7 +65,9 @@ TEST(TransmitContext, StateIsWhatTheManualSays) {
   EXPECT_EQ(context.state_bytes(), 344U);
   for (std::uint32_t message = 0; message < 1024; ++message) {
     context.take_sequence(context.open(message), true);
-    if (message == 0) EXPECT_EQ(context.state_bytes(), 344U + 2U * 16U + 2U * 24U);
+    if (message == 0) {
+      EXPECT_EQ(context.state_bytes(), 344U + 2U * 16U + 2U * 24U);
+    }
   }
   EXPECT_EQ(context.state_bytes(), 344U + 1024U * (16U + 24U));
   for (std::uint32_t sequence = 0; sequence < 1024; ++sequence) context.sent(sequence, Time::from_us(1));
