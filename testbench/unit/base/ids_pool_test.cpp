@@ -5,6 +5,7 @@
 
 #include "base/ids.hpp"
 #include "base/pool.hpp"
+#include "base/slot_table.hpp"
 
 namespace rvma {
 namespace {
@@ -44,6 +45,28 @@ TEST(Pool, RecyclesLastInFirstOut) {
   EXPECT_GE(again->values.capacity(), 100U);
   EXPECT_EQ(again->values.data(), memory);
   EXPECT_EQ(pool.made(), 2U);
+}
+
+TEST(SlotTable, PlacesStayWhereTheyAreAndComeBackLastInFirstOut) {
+  SlotTable<std::vector<int>> table;
+  std::vector<const std::vector<int>*> places;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(table.take(), i);
+    table[i].assign(10, static_cast<int>(i));
+    places.push_back(&table[i]);
+  }
+  EXPECT_EQ(table.made(), 100U);
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(&table[i], places[i]);
+    EXPECT_EQ(table[i].front(), static_cast<int>(i));
+  }
+  table.give_back(40);
+  table.give_back(7);
+  EXPECT_EQ(table.taken(), 98U);
+  EXPECT_EQ(table.take(), 7U);
+  EXPECT_EQ(table[7].size(), 10U);  // what was in it is still there
+  EXPECT_EQ(table.take(), 40U);
+  EXPECT_EQ(table.take(), 100U);
 }
 
 }  // namespace
