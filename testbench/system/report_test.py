@@ -141,6 +141,22 @@ class Report(ReportTest):
         self.assertIn("<img src=x>", page.texts["run0"])
         self.assertIn("</script><script>alert(1)</script>", page.texts["run0"])
 
+    def test_names_that_are_no_text_are_shown_escaped(self):
+        trace = os.fsencode(self.tmp) + b"/tr\xff\xc3\xa4.trace"
+        with open(trace, "wb") as file:
+            file.write((SOURCE / "traces/pingpong.trace").read_bytes())
+        page = self.page(self.results("run", os.fsdecode(trace)))
+        self.assertIn("tr\\xff\u00e4.trace", page.texts["summary"])
+        self.assertIn("tr\\xff\u00e4.trace", page.texts["run0"])
+
+    def test_times_and_sizes_are_in_units_that_read_well(self):
+        one = self.results("one", SOURCE / "traces/stream.trace")
+        page = self.page(one, self.results("two", SOURCE / "traces/stream.trace", "--set", "host.pcie.lanes=8"))
+        self.assertIn("2.783 ms", page.texts["comparison"])
+        self.assertNotRegex(" ".join(page.texts.values()), r"[0-9]e\+0[0-9]")
+        self.assertNotIn("Simulated time, ns", page.texts["comparison"])
+        self.assertIn("transmit.buffer_bytes, at most 64 KiB", page.texts["run0"])
+
     def test_a_comparison_brings_its_runs(self):
         out = self.tmp / "cmp"
         self.assertEqual(self.rvma("compare", SOURCE / "traces/pingpong.trace", "--out", out).status, 0)
@@ -171,6 +187,12 @@ class Report(ReportTest):
         case("other", "rvma-stats/1", **{"stats.json": '{"schema":"rvma-stats/9"}'})
         case("thin", "has no run", **{"stats.json": '{"schema":"rvma-stats/1"}'})
         case("row", "series.csv:3:1", **{"stats.json": whole, "series.csv": "time_ns,goodput_gbps\n1,2\n3\n"})
+        for name, line, text in (("garbage", 1, "What a lovely day.\n"), ("zeros", 1, "\0\0\0\n"), ("nothing", 1, ""),
+                                 ("word", 3, "time_ns,goodput_gbps\n1,2\n3,many\n"),
+                                 ("nan", 2, "time_ns,goodput_gbps\n1,nan\n"), ("minus", 2, "time_ns,goodput_gbps\n1,-2\n"),
+                                 ("back", 4, "time_ns,goodput_gbps\n1,2\n3,2\n2,2\n")):
+            case(f"series-{name}", f"series.csv:{line}:1: ", **{"stats.json": whole, "series.csv": text})
+        case("links", "links.csv:2:1: packets is 'x'", **{"stats.json": whole, "links.csv": "link,packets\n0-1,x\n"})
         case("sweep", "not gathered", **{"sweep.json": "{}"})
         case("notsql", "results.sqlite", **{"results.sqlite": "nothing of the kind"})
         case("pair", "rvma/stats.json", **{"compare.json": '{"schema":"rvma-compare/1","runs":[{"name":"rvma"}]}'})
@@ -245,6 +267,35 @@ class ReportSeries(ReportTest):
         page = self.page(self.results("stream", SOURCE / "traces/stream.trace"))
         self.assertIn("Queues: the fullest", page.texts["run0"])
         self.assertIn("transmit.buffer_bytes", page.texts["run0"])
+
+    def test_goodput_of_traffic_that_comes_and_goes_is_a_mean(self):
+        run = self.results("pingpong", SOURCE / "traces/pingpong.trace")
+        rows = self.rows(run)
+        self.assertGreater(len(rows), 512)
+        text = self.report(run).read_text(encoding="utf-8")
+        path = re.search(r'aria-label="Goodput over.*?class="line c0"[^>]* d="([^"]*)"', text).group(1)
+        heights = [float(height) for height in re.findall(r"V([0-9.]+)", path)]
+        self.assertLessEqual(len(heights), 256)
+        # The steps between the first and the last are alike: each holds several messages.
+        bottom, top = 190.0, 12.0
+        highest = max(bottom - height for height in heights)
+        self.assertAlmostEqual(highest, bottom - top, delta=0.1)
+        self.assertGreater(min(bottom - height for height in heights[5:-1]), 0.4 * highest)
+
+    def test_samples_are_points_and_what_is_counted_is_a_line(self):
+        run = self.results("loss", SOURCE / "traces/incast.trace", "--set", "fabric.faults.drop=0.01")
+        text = self.report(run).read_text(encoding="utf-8")
+        drawn = dict(re.findall(r'aria-label="(\S+) over simulated time"><title>.*?<path class="(line|dots) ', text))
+        self.assertEqual(drawn.pop("retransmitted"), "line")
+        self.assertEqual(drawn.pop("Goodput"), "line")
+        self.assertGreater(len(drawn), 3)
+        self.assertEqual(set(drawn.values()), {"dots"})
+        self.assertIn("what lay between the samples is not known", text)
+        # As many points as samples that found something.
+        rows = self.rows(run)
+        for column in drawn:
+            path = re.search(rf'aria-label="{re.escape(column)} over.*?class="dots c0" d="([^"]*)"', text).group(1)
+            self.assertEqual(path.count("M"), sum(row[column] > 0 for row in rows), column)
 
 
 def make_sweep(directory, seed, bad=1):
