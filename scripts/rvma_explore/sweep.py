@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from . import sweep_engines
-from .files import sha256_of, write_whole
+from .files import exit_status, os_error_text, partial_of, sha256_of, write_whole
 from .mistakes import Mistakes, command_line_mistake
 from .program import Program
 from .sweep_gather import MANIFEST_SCHEMA, gather, read_manifest
@@ -134,10 +134,11 @@ def write_jobs(directory, spec, todo):
         base = ["--config", str(copy.absolute())]
     for point in todo:
         (directory / "points" / f"{point.id}.json").unlink(missing_ok=True)
-        (directory / "jobs" / f"{point.id}.json").write_text(json.dumps({
-            "arguments": run_arguments(spec, point, base), "cwd": os.getcwd(), "retries": spec.retries, "keep": spec.keep,
-            "wall_limit": spec.wall_limit,
-            "trace": {"path": str(point.trace.path), "sha256": point.trace.sha256, "stamp": point.trace.stamp}}))
+        job = {"arguments": run_arguments(spec, point, base), "cwd": os.getcwd(), "retries": spec.retries, "keep": spec.keep,
+               "wall_limit": spec.wall_limit,
+               "trace": {"path": str(point.trace.path), "sha256": point.trace.sha256, "stamp": point.trace.stamp}}
+        with partial_of(directory / "jobs" / f"{point.id}.json") as partial:
+            partial.write_text(json.dumps(job))
 
 
 def run_arguments(spec, point, base):
@@ -233,7 +234,7 @@ def plan_in(directory, is_new, spec, program):
     """The plan; a directory that was made for it goes again where it is wrong."""
     try:
         return make_plan(spec, program, directory / "traces")
-    except Mistakes:
+    except (Mistakes, OSError):
         if is_new:
             shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -258,6 +259,9 @@ def run(options, program, directory):
             run_points(options, directory, ids, program, progress, lock)
         except KeyboardInterrupt:
             interrupted = True
+        except OSError as failure:
+            print(f"rvma: error: sweep: {os_error_text(failure)}; the same command goes on where it stopped", file=sys.stderr)
+            return BAD_INPUT
         if ids:
             progress.tell(last=True)
         status = gather_only(directory, options.quiet)
@@ -302,10 +306,12 @@ def main(arguments):
     except KeyboardInterrupt:
         print("rvma sweep: interrupted", file=sys.stderr)
         return FAILED
+    except OSError:
+        raise  # the system's refusal, told by exit_status()
     except Exception:
         traceback.print_exc()
         return INTERNAL
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_status("sweep", main, sys.argv[1:]))

@@ -54,6 +54,10 @@ def run_local(directory, ids, program, jobs, progress):
             while not all(future.done() for future in futures):
                 progress.tell()
                 time.sleep(_POLL_S)
+                # A point without an outcome: its directory cannot be written, or the program not be started.
+                for future in futures:
+                    if future.done() and isinstance(future.exception(), OSError):
+                        raise future.exception()
         except BaseException:
             children.stop()
             pool.shutdown(cancel_futures=True)

@@ -1,15 +1,16 @@
 """Results of a sweep, finished or not, as one CSV and one SQLite file with the same numbers."""
 
+import contextlib
 import csv
+import errno
 import io
 import json
-import os
 import sqlite3
 from decimal import Decimal
 from pathlib import Path
 
 from . import sweep_columns as columns_of
-from .files import write_whole
+from .files import partial_of, write_whole
 from .mistakes import command_line_mistake, nearest_name, quoted
 from .quantities import INTEGER as PLAIN
 from .quantities import family_of
@@ -119,9 +120,14 @@ class _Gatherer:
 
     def write_sqlite(self, columns):
         """The file's bytes depend on its content alone (and on SQLite's version)."""
-        partial = self.directory / f"results.sqlite.partial.{os.getpid()}"
-        partial.unlink(missing_ok=True)
-        base = sqlite3.connect(partial, isolation_level=None)
+        path = self.directory / "results.sqlite"
+        try:
+            with partial_of(path) as partial, contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as base:
+                self.fill(base, columns)
+        except sqlite3.Error as failure:
+            raise OSError(errno.EIO, f"cannot be written: {failure}", str(path)) from None
+
+    def fill(self, base, columns):
         base.execute("PRAGMA journal_mode = OFF")
         base.execute("BEGIN")
         base.execute("CREATE TABLE columns (name TEXT PRIMARY KEY, type TEXT, unit TEXT, kind TEXT, meaning TEXT)")
@@ -131,8 +137,6 @@ class _Gatherer:
         base.executemany(f"INSERT INTO points VALUES ({', '.join('?' * len(columns))})",
                          ([_sql(row.get(c.name), c.type) for c in columns] for row in self.rows))
         base.execute("COMMIT")
-        base.close()
-        os.replace(partial, self.directory / "results.sqlite")
 
 
 def _sql(value, type_):
