@@ -247,6 +247,8 @@ def run(options, program, directory):
         plan = plan_in(directory, is_new, spec, program)
         print_warnings(plan)
         todo = unfinished(directory, plan)
+        if todo:
+            program.copy_to(directory / "program" / "rvma")
         write_manifest(directory, spec, plan)
         write_jobs(directory, spec, todo)
         if not options.quiet:

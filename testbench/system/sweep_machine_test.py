@@ -1,13 +1,18 @@
-"""What the machine may do to a sweep: a full disk, outputs that cannot be written."""
+"""What the machine may do to a sweep: a full disk, outputs that cannot be written, another program in the place of the one that
+it began with."""
 
 import pathlib
 import resource
 import shutil
 import subprocess
+import time
 import unittest
 
 from sweep_test import SweepTest
 from system_test import RVMA
+
+from rvma_explore.mistakes import Mistakes
+from rvma_explore.program import Program
 
 # What a run meets on a full disk: no byte can be written to any file. A pipe, such as stderr, is none.
 FULL_DISK = "trap '' XFSZ; ulimit -f 0; exec \"{rvma}\" \"$@\""
@@ -78,6 +83,60 @@ class SweepDisk(SweepTest):
             out.write("x" * 10 ** 5)
             out.flush()
             return self.limited(10 ** 5, *arguments, module=module, stdout=out)
+
+
+class SweepProgram(SweepTest):
+    """All points of a sweep are run by the program whose hash they have."""
+
+    def test_a_program_that_is_replaced_meanwhile_is_not_what_runs(self):
+        for engine in ("local", "snakemake") if shutil.which("snakemake") else ("local",):
+            for how in ("in place", "anew", "forbidden"):
+                with self.subTest(engine=engine, how=how):
+                    self.replaced_meanwhile(engine, how, f"{engine} {how}")
+
+    def replaced_meanwhile(self, engine, how, out):
+        self.log.write_text("")
+        self.program.unlink(missing_ok=True)
+        self.make_program(pause=0.3)
+        spec = self.spec(seeds=list(range(1, 6)))
+        sweep = subprocess.Popen(self.command(spec, "--out", out, "--jobs", "1", "--engine", engine), cwd=self.tmp,
+                                 env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.wait_for_runs(1)
+        if how == "anew":
+            self.program.unlink()
+        if how == "forbidden":
+            self.program.chmod(0)
+        else:
+            self.program.write_text("#!/bin/sh\necho 'rvma: error: the new program' >&2\nexit 3\n")
+            self.program.chmod(0o755)
+        said, _ = sweep.communicate(timeout=200)
+        self.assertEqual(sweep.returncode, 0, said)
+        self.assertEqual([row["status"] for row in self.results(out)], ["ok"] * 5)
+        self.assertEqual(self.runs_of(), 5)
+
+    def wait_for_runs(self, count):
+        end = time.monotonic() + 100
+        while self.runs_of() < count:
+            self.assertLess(time.monotonic(), end, "it did not get anywhere")
+            time.sleep(0.02)
+
+    def test_a_program_that_changes_before_the_first_run_is_told(self):
+        program = Program(self.program)
+        self.program.write_text(self.program.read_text() + "# another\n")
+        with self.assertRaises(Mistakes) as told:
+            program.copy_to(self.tmp / "program" / "rvma")
+        self.assertIn("has changed meanwhile", told.exception.lines[0])
+
+    def test_a_program_that_cannot_be_started_leaves_the_points_for_the_next_time(self):
+        # As where the directory is lost for a while: the copy goes away after the first run.
+        self.doom(1, f'rm "{self.tmp}/o/program/rvma"')
+        spec = self.spec(seeds=[1, 2, 3])
+        done = self.sweep(spec, "--engine", "local", "--jobs", "1", "--out", "o", status=2)
+        self.assertRegex(done.stderr, "rvma: error: sweep: .*program/rvma: No such file.* goes on where it stopped")
+        self.assertNotIn("Traceback", done.stderr)
+        pathlib.Path(f"{self.log}.1").unlink()
+        self.assertIn("2 to run, 1 finished", self.sweep(spec, "--engine", "local", "--out", "o").stdout)
+        self.assertEqual([row["status"] for row in self.results("o")], ["ok"] * 3)
 
 
 if __name__ == "__main__":
