@@ -186,8 +186,9 @@ def headline(spec, plan):
 
 
 def print_results(directory, manifest_points, rows, notes, quiet):
-    """The summary, and on stderr the points that are not ok. Returns the exit status."""
-    bad = [(row, point) for row, point in zip(rows, manifest_points) if row["status"] != "ok"]
+    """The summary, and on stderr the points that have not gone well; those that have not run are only counted. Returns the
+    exit status."""
+    bad = [(row, point) for row, point in zip(rows, manifest_points) if row["status"] not in ("ok", "not_run")]
     for note in notes:
         print(f"rvma: warning: {note}", file=sys.stderr)
     for row, point in bad[:_LISTED]:
@@ -200,7 +201,7 @@ def print_results(directory, manifest_points, rows, notes, quiet):
         print("Points: " + ", ".join(f"{counts[status]} {status.replace('_', ' ')}" for status in
                                      ("ok", "failed", "bad_input", "model_error", "killed", "not_run") if counts[status]))
         print(f"Results: {directory / 'results.csv'}, {directory / 'results.sqlite'}")
-    return FAILED if bad else FINE
+    return FINE if all(row["status"] == "ok" for row in rows) else FAILED
 
 
 # ------------------------------------------------------------------------------------------------------------- commands

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .mistakes import command_line_mistake
 from .sweep_point import Children, Stopped, run_point
+from .with_parent import child_of_this
 
 _PACKAGE = Path(__file__).parent
 _POLL_S = 0.2
@@ -93,15 +94,18 @@ def snakemake_command(directory, jobs, profile="", more=()):
 
 
 def run_snakemake(directory, jobs, program, profile, more, progress, lock):
-    """Its output goes to snakemake.log. The lock lives on in it, should this process die."""
+    """Its output goes to snakemake.log. Should this process die, it dies too, with the runs under way; jobs of a cluster it
+    cancels first, and holds the lock until then."""
     if shutil.which("snakemake") is None:
         raise command_line_mistake("snakemake is not installed",
                                    "expected Debian's package snakemake (scripts/setup installs it), or --engine local")
     log = Path(directory) / "snakemake.log"
     environment = {**os.environ, "RVMA": str(program.path), "RVMA_PYTHON": sys.executable}
+    at_death = signal.SIGINT if profile or more else signal.SIGKILL
     with open(log, "wb") as out:
         child = subprocess.Popen(snakemake_command(directory, jobs, profile, more), stdin=subprocess.DEVNULL, stdout=out,
-                                 stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),))
+                                 stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),),
+                                 preexec_fn=child_of_this(at_death))
         try:
             while child.poll() is None:
                 progress.tell()

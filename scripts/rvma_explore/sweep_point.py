@@ -19,6 +19,7 @@ from pathlib import Path
 
 from .files import os_error_text, sha256_of, write_whole
 from .quantities import TIME
+from .with_parent import child_of_this, end_with_parent
 
 OUTCOME_SCHEMA = "rvma-sweep-outcome/1"
 # By exit status of the program. All that is not in it, and what was cut short by the machine, is `killed`: worth another try.
@@ -47,7 +48,7 @@ class Children:
             if self.stopping:
                 raise Stopped
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                     cwd=cwd)
+                                     cwd=cwd, preexec_fn=child_of_this())
             self._running.add(child)
             if self.stopping:
                 child.kill()
@@ -161,6 +162,9 @@ def read_outcome(directory, point_id):
 
 
 def main(arguments):
+    end_with_parent(signal.SIGTERM)
+    if os.environ.get("RVMA_PARENT", str(os.getppid())) != str(os.getppid()):
+        return 1  # it had ended before
     directory, *ids = arguments
     children = Children()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

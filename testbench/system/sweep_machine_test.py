@@ -1,9 +1,11 @@
 """What the machine may do to a sweep: a full disk, outputs that cannot be written, another program in the place of the one that
-it began with."""
+it began with, an end without warning."""
 
+import os
 import pathlib
 import resource
 import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -16,6 +18,13 @@ from rvma_explore.program import Program
 
 # What a run meets on a full disk: no byte can be written to any file. A pipe, such as stderr, is none.
 FULL_DISK = "trap '' XFSZ; ulimit -f 0; exec \"{rvma}\" \"$@\""
+
+
+def wait_until(test, happened, seconds=100):
+    end = time.monotonic() + seconds
+    while not happened():
+        test.assertLess(time.monotonic(), end, "it did not happen in time")
+        time.sleep(0.02)
 
 
 def with_files_up_to(size):
@@ -101,7 +110,7 @@ class SweepProgram(SweepTest):
         spec = self.spec(seeds=list(range(1, 6)))
         sweep = subprocess.Popen(self.command(spec, "--out", out, "--jobs", "1", "--engine", engine), cwd=self.tmp,
                                  env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.wait_for_runs(1)
+        wait_until(self, lambda: self.runs_of() >= 1)
         if how == "anew":
             self.program.unlink()
         if how == "forbidden":
@@ -113,12 +122,6 @@ class SweepProgram(SweepTest):
         self.assertEqual(sweep.returncode, 0, said)
         self.assertEqual([row["status"] for row in self.results(out)], ["ok"] * 5)
         self.assertEqual(self.runs_of(), 5)
-
-    def wait_for_runs(self, count):
-        end = time.monotonic() + 100
-        while self.runs_of() < count:
-            self.assertLess(time.monotonic(), end, "it did not get anywhere")
-            time.sleep(0.02)
 
     def test_a_program_that_changes_before_the_first_run_is_told(self):
         program = Program(self.program)
@@ -137,6 +140,65 @@ class SweepProgram(SweepTest):
         pathlib.Path(f"{self.log}.1").unlink()
         self.assertIn("2 to run, 1 finished", self.sweep(spec, "--engine", "local", "--out", "o").stdout)
         self.assertEqual([row["status"] for row in self.results("o")], ["ok"] * 3)
+
+
+class SweepParent(SweepTest):
+    """A sweep that is killed alone takes with it all that it has started."""
+
+    def killed_alone(self, engine):
+        self.make_program(pause=1)
+        spec = self.spec(seeds={"from": 1, "to": 8})
+        command = self.command(spec, "--out", "o", "--jobs", "2", "--engine", engine)
+        sweep = subprocess.Popen(command, cwd=self.tmp, env=self.environment(), stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        wait_until(self, lambda: self.runs_of() >= 3)
+        os.kill(sweep.pid, signal.SIGKILL)
+        sweep.wait()
+        time.sleep(3)
+        self.assertEqual(self.left_over(), [])
+        begun = self.runs_of()
+        self.assertLess(begun, 8)
+        told = subprocess.run([*command[:2], "rvma_explore.report", "o"], capture_output=True, text=True, cwd=self.tmp,
+                              env=self.environment())
+        self.assertEqual(told.returncode, 2)
+        self.assertIn("rvma sweep --gather o does it", told.stderr)
+        time.sleep(1.5)
+        self.assertEqual(self.runs_of(), begun)
+        self.make_program()
+        done = self.sweep(spec, "--out", "o", "--engine", engine)
+        self.assertIn("Points: 8 ok", done.stdout)
+
+    def left_over(self):
+        """Processes that work in the sweep's directory."""
+        found = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if self.tmp.resolve() in [place := pathlib.Path(os.readlink(entry / "cwd")), *place.parents]:
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" "))
+            except OSError:  # it has ended, or is another user's
+                continue
+        return found
+
+    def test_processes_of_this_machine(self):
+        self.killed_alone("local")
+
+    @unittest.skipUnless(shutil.which("snakemake"), "snakemake is not installed: scripts/setup does it")
+    def test_snakemake(self):
+        self.killed_alone("snakemake")
+
+    def test_an_interrupt_says_how_to_go_on_and_little_else(self):
+        self.make_program(pause=0.5)
+        spec = self.spec(seeds={"from": 1, "to": 50})
+        sweep = subprocess.Popen(self.command(spec, "--out", "o", "--jobs", "1", "--engine", "local"), cwd=self.tmp,
+                                 env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(self, lambda: self.runs_of() >= 2)
+        sweep.send_signal(signal.SIGINT)
+        out, errors = sweep.communicate(timeout=60)
+        self.assertEqual(sweep.returncode, 1)
+        self.assertRegex(out, r"Points: \d+ ok, \d+ not run")
+        self.assertNotIn("seed=", errors)
+        self.assertLessEqual(len(errors.splitlines()), 3, errors)
+        self.assertIn("goes on where it stopped", errors.splitlines()[-1])
 
 
 if __name__ == "__main__":
