@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -201,6 +202,8 @@ def print_results(directory, manifest_points, rows, notes, quiet):
         print("Points: " + ", ".join(f"{counts[status]} {status.replace('_', ' ')}" for status in
                                      ("ok", "failed", "bad_input", "model_error", "killed", "not_run") if counts[status]))
         print(f"Results: {directory / 'results.csv'}, {directory / 'results.sqlite'}")
+        if counts["ok"]:
+            print(f"To look at them: rvma report {shlex.quote(str(directory))}")
     return FINE if all(row["status"] == "ok" for row in rows) else FAILED
 
 
@@ -223,6 +226,8 @@ def bounded_spec(options, program):
 
 
 def dry_run(options, program, directory):
+    if options.profile or options.more:
+        sweep_engines.check_snakemake(options.profile, options.more)
     spec = bounded_spec(options, program)
     with tempfile.TemporaryDirectory() as scratch:
         plan = make_plan(spec, program, Path(scratch))
@@ -242,6 +247,8 @@ def plan_in(directory, is_new, spec, program):
 
 
 def run(options, program, directory):
+    if options.engine != "local":
+        sweep_engines.check_snakemake(options.profile, options.more)
     spec = bounded_spec(options, program)
     is_new = not directory.exists()
     with locked(directory) as lock:
@@ -284,8 +291,11 @@ def run_points(options, directory, ids, program, progress, lock):
     status = sweep_engines.run_snakemake(directory, options.jobs, program, options.profile, options.more, progress, lock)
     missing = sum(read_outcome(directory, point_id) is None for point_id in ids)
     if status != 0 or missing:
-        print(f"rvma: warning: snakemake ended with status {status}, and {missing} points have no outcome: "
-              f"see {directory / 'snakemake.log'}", file=sys.stderr)
+        log = directory / "snakemake.log"
+        print(f"rvma: warning: snakemake ended with status {status}, and {missing} {'point has' if missing == 1 else 'points have'} "
+              f"no outcome: see {log}", file=sys.stderr)
+        for line in sweep_engines.complaints(log.read_text(errors="replace")):
+            print(f"  {line}", file=sys.stderr)
 
 
 def _terminate(*_):

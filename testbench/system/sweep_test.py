@@ -335,6 +335,16 @@ class SweepMistakes(SweepTest):
         self.assertEqual(len(done.stderr.splitlines()), 21)
         self.assertIn("... and 10 more errors", done.stderr)
 
+    def test_a_trace_that_is_missing_hides_no_other_mistake(self):
+        (self.tmp / "s.json").write_text(
+            '{"traces": ["nope.trace", {"gen": "pingpang"}, "bad.trace", "pp.trace"], "axes": {"grid": {"nic.table.rows": [100]}}}')
+        done = self.sweep("s.json", "--out", "o", status=2)
+        for said in ("s.json:1:13: error: traces: no such file", "s.json:1:35: error: ", "bad.trace:1:1: error: ",
+                     "100 is not a power of two"):
+            self.assertIn(said, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 4)
+        self.assertFalse((self.tmp / "o").exists())
+
     def test_comments_and_trailing_commas_are_fine(self):
         (self.tmp / "s.json").write_text('/* a */ {"traces": ["pp.trace",], // b\n}')
         self.assertIn("1 point ", self.sweep("s.json", "--dry-run").stdout)
@@ -368,6 +378,7 @@ class SweepRuns(SweepTest):
         self.assertEqual(self.runs_of(), 3)
         again = self.sweep(spec, "--engine", "local", "--out", "o")
         self.assertIn("0 to run, 3 finished", again.stdout)
+        self.assertIn("rvma report o\n", again.stdout)
         self.assertEqual(self.runs_of(), 3)
         # A larger specification runs what is new, one with another option all of it.
         self.sweep(self.spec(seeds=[0, 1, 2, 3]), "--engine", "local", "--out", "o")
@@ -624,6 +635,25 @@ class SweepSnakemake(KilledSweep):
         self.doom(1, f'[ $(grep -c "^1$" "{self.log}") -gt 1 ] || {{ kill -9 $PPID; sleep 1; exit 1; }}')
         self.sweep(self.spec(seeds=[1, 2]), "--out", "o")
         self.assertEqual((self.runs_of(1), self.runs_of(2)), (2, 1))
+
+    def test_what_snakemake_does_not_take_is_told_before_anything_is_planned(self):
+        (self.tmp / "wrong.json").write_text("[]")  # would be told second
+        for words, said in ((["--profile", "nope"], "no config.yaml found"),
+                            (["--", "--bogus-option"], "unrecognized arguments: --bogus-option")):
+            for more in ([], ["--dry-run"]):
+                done = self.sweep("wrong.json", "--out", "o", *more, *words, status=2)
+                self.assertRegex(done.stderr, "^rvma: error: sweep: snakemake says: .*" + said)
+                self.assertFalse((self.tmp / "o").exists())
+        self.sweep(self.spec(), "--dry-run", "--profile", "slurm", "--", "--set-resources", "points:mem_mb=8000")
+
+    def test_what_goes_wrong_in_snakemake_is_told(self):
+        bare = self.tmp / "profile"
+        bare.mkdir()
+        (bare / "config.yaml").write_text("cluster: 'echo the cluster is away >&2; exit 7 #'\njobs: 2\n")
+        done = self.sweep(self.spec(), "--out", "o", "--profile", bare, status=1)
+        self.assertIn("1 point has no outcome: see o/snakemake.log", done.stderr)
+        self.assertIn("Error submitting jobscript (exit code 7)", done.stderr)
+        self.assertNotIn("rvma report", done.stdout)
 
     def test_without_snakemake_it_says_what_to_do(self):
         bare = self.tmp / "bin"
