@@ -15,6 +15,7 @@ from .mistakes import command_line_mistake, nearest_name, quoted
 from .quantities import INTEGER as PLAIN
 from .quantities import family_of
 from .sweep_columns import INTEGER, REAL, TEXT, Column
+from .sweep_effects import idle_axes
 from .sweep_point import read_outcome
 
 MANIFEST_SCHEMA = "rvma-sweep-points/1"
@@ -50,6 +51,7 @@ class _Gatherer:
             self.add(number, point)
         columns = self.columns()
         columns = [self.typed(column) for column in columns]
+        self.note_idle_axes(columns)
         self.write_csv("results.csv", [column.name for column in columns],
                        ([row.get(column.name) for column in columns] for row in self.rows))
         self.write_csv("columns.csv", ["name", "type", "unit", "kind", "meaning"],
@@ -68,6 +70,8 @@ class _Gatherer:
             row[column.name] = kind.in_column(kind.parse(text)) if kind else text
         numbers = self.numbers(point["id"]) if outcome["status"] in ("ok", "failed") else {}
         for column in columns_of.RESULTS if numbers else []:
+            if column.protocol not in ("", point["protocol"]):
+                continue
             row[column.name] = numbers.get(column.source) if isinstance(column.source, str) else column.source(numbers)
         for kind, share in columns_of.shares(numbers).items():
             self.kinds.add(kind)
@@ -99,6 +103,12 @@ class _Gatherer:
                 self.notes.append(f"columns: {quoted(entry['path'])} is in no result"
                                   + (f"; did you mean {quoted(nearest)}?" if nearest else ""))
         return [*columns_of.POINT, *(column for _, column, _ in self.axes), *columns_of.RESULTS, *shares, *asked]
+
+    def note_idle_axes(self, columns):
+        rows = [[row.get(column.name) for column in columns] for row in self.rows if row["status"] == "ok"]
+        keys = {column.name: key for key, column, _ in self.axes}
+        self.notes += [f"{keys[name]} had no effect: points that differ only in it have the same figures"
+                       for name in idle_axes(columns, rows)]
 
     def typed(self, column):
         """With the type that its values allow: integers of 64 bits without sign, and words, are text."""
