@@ -7,8 +7,8 @@
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
-#include "cli/shared_files.hpp"
 #include "cli/config_batch.hpp"
+#include "cli/shared_files.hpp"
 #include "platform/config.hpp"
 #include "workload/trace.hpp"
 

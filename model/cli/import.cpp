@@ -202,6 +202,7 @@ int import_command(const std::vector<std::string>& arguments) {
   const ImportOptions options = read_options(values, errors);
   if (!errors.empty()) return fail(errors);
   const std::vector<ImportSource> sources = open_sources(*format, values, errors);
+  if (!errors.empty()) return fail(errors);
   check_outputs(values, errors);
   if (!errors.empty()) return fail(errors);
   return write(*format, sources, options, values);

@@ -125,7 +125,8 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   options.wall_limit = time_option(values, "wall-limit", errors);
   options.table = read_table_options(values, errors);
   options.recording = read_recording_options(values, errors);
-  for (const auto& [option, file] : {std::pair{"timeline", options.recording.timeline}, {"pcap", options.recording.pcap}}) {
+  for (const auto& [option, file] :
+       {std::pair{"timeline", options.recording.timeline}, {"pcap", options.recording.pcap}}) {
     keep_inputs(option, file, {options.trace, options.config_file}, errors);
   }
   if (values.count("memory-limit") != 0) {

@@ -30,7 +30,7 @@ class Files(SystemTest):
         got = []
         reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
         reader.start()
-        self.assertEqual(self.rvma("gen", "pingpong", "--output", pipe).returncode, 0)
+        self.assertEqual(self.rvma("gen", "pingpong", "--output", pipe).status, 0)
         reader.join()
         self.assertTrue(got[0].startswith(b"rvma-trace 1\n"))
         self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
