@@ -8,6 +8,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/config_batch.hpp"
+#include "cli/shared_files.hpp"
 #include "platform/config.hpp"
 #include "workload/trace.hpp"
 
@@ -25,7 +26,7 @@ po::options_description describe_options() {
       "a file (-: stdin) with a JSON list of KEY=VALUE on each line: prints for each line the resolved configuration "
       "or "
       "its mistakes, as a line of JSON")("config", po::value<std::string>(),
-                                         "configuration file (JSON, comments allowed)")(
+                                         "configuration file (JSON, comments allowed), or the name of a preset")(
       "set", po::value<std::vector<std::string>>()->composing(), "KEY=VALUE: overrides one configuration key")(
       "trace", po::value<std::string>(), "checks this trace, and the configuration against its ranks")(
       "protocol", po::value<std::string>()->default_value("rvma"),
@@ -35,7 +36,7 @@ po::options_description describe_options() {
 
 /// The keys of the files and options; errors go to `errors`.
 void load(const po::variables_map& values, const std::vector<KeyRef>& keys, ErrorList& errors) {
-  if (values.count("config") != 0) load_config_file(values["config"].as<std::string>(), keys, errors);
+  if (values.count("config") != 0) load_config_file(config_file(values["config"].as<std::string>()), keys, errors);
   if (values.count("set") == 0) return;
   for (const std::string& assignment : values["set"].as<std::vector<std::string>>()) {
     apply_set(assignment, keys, errors);

@@ -8,6 +8,7 @@
 #include "base/value_text.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
+#include "cli/shared_files.hpp"
 #include "report/atomic_file.hpp"
 
 namespace rvma::cli {
@@ -44,6 +45,8 @@ void list_formats(std::ostream& out) {
     out << "\n";
   }
 }
+
+std::string links_of(const std::string& config) { return config + ".links"; }
 
 int fail(const Error& error) {
   std::cerr << error.to_string() << "\n";
@@ -136,9 +139,19 @@ std::vector<ImportSource> open_sources(const ImportFormat& format, const po::var
   return sources;
 }
 
+void check_outputs(const po::variables_map& values, ErrorList& errors) {
+  std::vector<std::string> inputs = values["file"].as<std::vector<std::string>>();
+  if (values.count("topology") != 0) inputs.push_back(values["topology"].as<std::string>());
+  if (values.count("output") != 0) keep_inputs("output", values["output"].as<std::string>(), inputs, errors);
+  if (values.count("config-output") == 0) return;
+  const std::string config = values["config-output"].as<std::string>();
+  keep_inputs("config-output", config, inputs, errors);
+  keep_inputs("config-output", links_of(config), inputs, errors);
+}
+
 /// The configuration of the topology and the list of its links, which it names.
 int write_topology(const ImportSource& topology, const std::string& path, bool lenient) {
-  const std::string links_path = path + ".links";
+  const std::string links_path = links_of(path);
   AtomicFile config(path);
   AtomicFile links(links_path);
   if (const auto error = config.open()) return fail(*error);
@@ -189,6 +202,8 @@ int import_command(const std::vector<std::string>& arguments) {
   const ImportOptions options = read_options(values, errors);
   if (!errors.empty()) return fail(errors);
   const std::vector<ImportSource> sources = open_sources(*format, values, errors);
+  if (!errors.empty()) return fail(errors);
+  check_outputs(values, errors);
   if (!errors.empty()) return fail(errors);
   return write(*format, sources, options, values);
 }

@@ -12,6 +12,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
+#include "cli/shared_files.hpp"
 
 namespace rvma::cli {
 
@@ -22,17 +23,15 @@ namespace fs = std::filesystem;
 /// Becomes `python3 -m rvma_explore.NAME ARGUMENTS`, with the path of this program in RVMA. Returns only if it cannot.
 int become_python(const char* name, const std::vector<std::string>& arguments) {
   std::error_code failure;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
-  // The installed tree has the packages at this place beside the program, and the build tree a link to them.
-  const fs::path packages = program.parent_path().parent_path() / "share" / "rvma" / "python";
-  if (failure || !fs::exists(packages / "rvma_explore", failure)) {
+  const fs::path packages = shared_directory() / "python";
+  if (!fs::exists(packages / "rvma_explore", failure)) {
     std::cerr << "rvma: error: " << name << ": its Python package is not at " << packages << "\n";
     return kInternal;
   }
   const char* others = std::getenv("PYTHONPATH");
   const std::string path = packages.string() + (others != nullptr && *others != '\0' ? ":" + std::string{others} : "");
   setenv("PYTHONPATH", path.c_str(), /*overwrite=*/1);
-  setenv("RVMA", program.c_str(), /*overwrite=*/1);
+  setenv("RVMA", program_file().c_str(), /*overwrite=*/1);
   setenv("PYTHONDONTWRITEBYTECODE", "1", /*overwrite=*/0);  // the installed tree may not be the user's to write
 
   std::vector<std::string> words{"python3", "-m", std::string{"rvma_explore."} + name};

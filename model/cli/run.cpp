@@ -19,6 +19,7 @@
 #include "cli/commands.hpp"
 #include "cli/no_effect.hpp"
 #include "cli/recording.hpp"
+#include "cli/shared_files.hpp"
 #include "cli/table_options.hpp"
 #include "platform/config.hpp"
 #include "platform/system.hpp"
@@ -66,7 +67,7 @@ extern "C" void ask_to_stop(int /*signal*/) { stop_asked = 1; }
 po::options_description describe_options() {
   po::options_description options("rvma run TRACE [options]\n\nOptions");
   options.add_options()("help,h", "list these options")("trace", po::value<std::string>(), "the trace; - is stdin")(
-      "config", po::value<std::string>(), "configuration file (JSON, comments allowed)")(
+      "config", po::value<std::string>(), "configuration file (JSON, comments allowed), or the name of a preset")(
       "set", po::value<std::vector<std::string>>()->composing(), "KEY=VALUE: overrides one configuration key")(
       "out", po::value<std::string>(), "directory for stats.json and the CSV files; created if missing")(
       "check", "hold every completion and every byte against the trace; exit status 1 on a failure")(
@@ -105,7 +106,7 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   } else {
     options.trace = values["trace"].as<std::string>();
   }
-  if (values.count("config") != 0) options.config_file = values["config"].as<std::string>();
+  if (values.count("config") != 0) options.config_file = config_file(values["config"].as<std::string>());
   if (values.count("set") != 0) options.sets = values["set"].as<std::vector<std::string>>();
   if (values.count("out") != 0) options.out_dir = values["out"].as<std::string>();
   options.check = values.count("check") != 0;
@@ -124,6 +125,10 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
   options.wall_limit = time_option(values, "wall-limit", errors);
   options.table = read_table_options(values, errors);
   options.recording = read_recording_options(values, errors);
+  for (const auto& [option, file] :
+       {std::pair{"timeline", options.recording.timeline}, {"pcap", options.recording.pcap}}) {
+    keep_inputs(option, file, {options.trace, options.config_file}, errors);
+  }
   if (values.count("memory-limit") != 0) {
     const auto size = parse_size(values["memory-limit"].as<std::string>());
     if (size) {

@@ -5,8 +5,26 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace rvma {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where `path` leads, through links to what is not there yet as well.
+fs::path followed(fs::path path) {
+  constexpr int kMostLinks = 40;  // as Linux
+  std::error_code failure;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, failure); ++i) {
+    const fs::path next = fs::read_symlink(path, failure);
+    if (failure) break;
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return path;
+}
+
+}  // namespace
 
 AtomicFile::~AtomicFile() {
   if (temporary_.empty()) return;
@@ -19,7 +37,18 @@ std::optional<Error> AtomicFile::failure(const std::string& what) const {
 }
 
 std::optional<Error> AtomicFile::open() {
-  temporary_ = path_ + ".partial." + std::to_string(::getpid());
+  std::error_code failed;
+  const fs::file_status status = fs::status(path_, failed);
+  if (fs::is_directory(status)) {
+    errno = EISDIR;
+    return failure("cannot be created");
+  }
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    out_.open(path_, std::ios::binary);
+    return out_ ? std::nullopt : std::optional<Error>{failure("cannot be opened")};
+  }
+  target_ = followed(path_).string();
+  temporary_ = target_ + ".partial." + std::to_string(::getpid());
   out_.open(temporary_, std::ios::binary | std::ios::trunc);
   if (out_) return std::nullopt;
   temporary_.clear();
@@ -29,7 +58,8 @@ std::optional<Error> AtomicFile::open() {
 std::optional<Error> AtomicFile::commit() {
   out_.close();
   if (!out_) return failure("cannot be written");
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failure("cannot be renamed into place");
+  if (temporary_.empty()) return std::nullopt;
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return failure("cannot be renamed into place");
   temporary_.clear();
   return std::nullopt;
 }

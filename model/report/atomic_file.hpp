@@ -1,6 +1,7 @@
 /// \file
 /// A result file that appears whole or not at all: it is written under a temporary name beside it and renamed at the
-/// end.
+/// end. A symbolic link stays one, and the file that it names is replaced. What is no file (a device, a pipe) is written
+/// as it is.
 #pragma once
 
 #include <fstream>
@@ -29,7 +30,8 @@ class AtomicFile {
   std::optional<Error> failure(const std::string& what) const;
 
   std::string path_;
-  std::string temporary_;
+  std::string target_;     ///< what the temporary file becomes
+  std::string temporary_;  ///< empty: none
   std::ofstream out_;
 };
 

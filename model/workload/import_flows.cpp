@@ -39,6 +39,10 @@ void begin_at_zero(ImportGraph& graph, const ImportOptions& options) {
 
 void PromisedCount::check(ImportLog& log) const {
   if (found_ == promised_) return;
+  if (!is_given_) {
+    return log.doubt(place_, "no header says how many " + plural_ + " there are",
+                     "expected it in front of the first; the file has " + std::to_string(found_));
+  }
   log.doubt(place_,
             "the header promises " + std::to_string(promised_) + " " + (promised_ == 1 ? noun_ : plural_) +
                 ", the file has " + std::to_string(found_),

@@ -45,7 +45,10 @@ class PromisedCount {
   std::uint64_t promised() const { return promised_; }
   std::uint64_t found() const { return found_; }
   bool is_complete() const { return found_ == promised_; }
-  void count() { ++found_; }
+  /// `place`: where check() points if nothing was promised.
+  void count(const Position& place) {
+    if (found_++ == 0 && !is_given_) place_ = place;
+  }
   /// At the end: as many as promised, or a mistake where that was said.
   void check(ImportLog& log) const;
 

@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <ostream>
 #include <utility>
@@ -66,7 +67,7 @@ class TopologyReader {
       } else if (is_beyond(links_, lines_, "links", log_)) {
         return std::move(topology_);
       } else {
-        links_.count();
+        links_.count(lines_.position(1));
         read_link(words);
       }
       if (links_.is_given() && switches_.is_complete() && topology_.number.empty()) number_nodes();
@@ -74,6 +75,7 @@ class TopologyReader {
     if (!links_.is_given()) lines_.fail(1, "the file has no header", "expected 'NODES SWITCHES LINKS'");
     if (!switches_.is_complete()) switches_.check(log_);
     if (switches_.is_complete()) links_.check(log_);
+    if (log_.errors().empty()) check_connected();
     return std::move(topology_);
   }
 
@@ -103,6 +105,7 @@ class TopologyReader {
       return false;
     }
     topology_.is_switch.assign(*nodes, false);
+    nodes_place_ = lines_.position(words[0].column);
     switches_.promise(*switches, lines_.position(words[1].column));
     links_.promise(*links, lines_.position(words[2].column));
     return true;
@@ -123,7 +126,7 @@ class TopologyReader {
         return lines_.fail(word, "more switches than the header promises",
                            "expected " + std::to_string(switches_.promised()));
       }
-      switches_.count();
+      switches_.count(lines_.position(word.column));
       const auto number = node(word);
       if (!number) continue;
       if (topology_.is_switch[*number])
@@ -185,8 +188,26 @@ class TopologyReader {
     return *rate;
   }
 
+  /// Every node reaches every other, or a mistake: what the file lacks shows only now.
+  void check_connected() {
+    std::vector<std::uint32_t> leads_to(topology_.is_switch.size());
+    std::iota(leads_to.begin(), leads_to.end(), 0U);
+    const auto island_of = [&](std::uint32_t node) {
+      while (leads_to[node] != node) node = leads_to[node] = leads_to[leads_to[node]];
+      return node;
+    };
+    for (const auto& link : topology_.links) leads_to[island_of(link.one)] = island_of(link.other);
+    for (std::uint32_t node = 1; node < leads_to.size(); ++node) {
+      if (island_of(node) == island_of(0)) continue;
+      log_.errors().add(Error{nodes_place_, "no links lead from node 0 to node " + std::to_string(node),
+                              "expected that every node reaches every other"});
+      return;
+    }
+  }
+
   ImportLines lines_;
   ImportLog& log_;
+  Position nodes_place_;
   Topology topology_;
   PromisedCount switches_{"switch", "switches"};
   PromisedCount links_{"link", "links"};
@@ -209,7 +230,7 @@ class FlowReader {
       } else if (is_beyond(flows_, lines_, "flows", log_)) {
         break;
       } else {
-        flows_.count();
+        flows_.count(lines_.position(1));
         read_flow(words);
       }
     }

@@ -58,13 +58,13 @@ class MatrixReader {
     if (first == "Nodes" || first == "Connections" || first == "Triggers" || first == "Failures") {
       read_header(words);
     } else if (first.find("->") != std::string_view::npos) {
-      connections_.count();
+      connections_.count(lines_.position(1));
       read_flow(words);
     } else if (first == "trigger") {
-      triggers_count_.count();
+      triggers_count_.count(lines_.position(1));
       read_trigger(words);
     } else if (first == "failure") {
-      failures_.count();
+      failures_.count(lines_.position(1));
       log_.lost(lines_.position(words[0].column), "a failure of a link: say it in fabric.faults.events");
     } else {
       const std::string near =

@@ -1,19 +1,37 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and commands that say so where they cannot be written."""
 
+import contextlib
 import hashlib
 import os
+import sys
 from pathlib import Path
+
+BAD_INPUT = 2
+
+
+@contextlib.contextmanager
+def partial_of(path):
+    """The name under which `path` is written; it becomes `path` at the end, and nothing is left of it after a failure. An
+    OSError names the file."""
+    path = Path(path)
+    partial = path.with_name(f"{path.name}.partial.{os.getpid()}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    except BaseException as failure:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        if isinstance(failure, OSError) and failure.errno is not None:
+            raise OSError(failure.errno, failure.strerror, str(path)) from None
+        raise
 
 
 def write_whole(path, data):
     """Writes bytes, or text as UTF-8, under another name first; a kill leaves the old file or the new one."""
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.partial.{os.getpid()}")
-    with open(partial, "wb") as file:
+    with partial_of(path) as partial, open(partial, "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(partial, path)
 
 
 def sha256_of(path):
@@ -23,3 +41,29 @@ def sha256_of(path):
         for piece in iter(lambda: file.read(1 << 20), b""):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def os_error_text(failure):
+    """`FILE: why`, as far as it is known."""
+    what = failure.strerror or str(failure)
+    return f"{failure.filename}: {what}" if failure.filename is not None else f"cannot write: {what}"
+
+
+def exit_status(name, main, arguments):
+    """What `main` returns, once its output is written. A file, or an output, that the system refuses is a message and
+    exit status 2."""
+    try:
+        try:
+            status = main(arguments)
+        except SystemExit as end:  # of argparse
+            status = end.code
+        sys.stdout.flush()
+        return status
+    except OSError as failure:
+        with contextlib.suppress(OSError):
+            print(f"rvma: error: {name}: {os_error_text(failure)}", file=sys.stderr, flush=True)
+        # What is left in the buffer would fail again when the interpreter ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+        return BAD_INPUT

@@ -2,10 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
-from .files import sha256_of
+from .files import partial_of, sha256_of
 from .mistakes import Mistakes, command_line_mistake
 
 
@@ -16,6 +17,21 @@ class Program:
             raise command_line_mistake(f"{self.path} cannot be run", "expected the program's path in RVMA")
         self.sha256 = sha256_of(self.path)
         self._keys = None
+
+    def copy_to(self, path):
+        """Copies the program whole and makes the copy what it is from now on: it stays the same whatever becomes of the
+        original. Raises Mistakes if the original is no longer what it was, or the copy cannot be run."""
+        path = Path(path).absolute()
+        if not path.exists() or sha256_of(path) != self.sha256 or not os.access(path, os.X_OK):
+            path.parent.mkdir(exist_ok=True)
+            with partial_of(path) as partial:
+                shutil.copyfile(self.path, partial)
+                partial.chmod(0o755)
+        if sha256_of(path) != self.sha256:
+            raise command_line_mistake(f"{self.path} has changed meanwhile", "expected to start the same command again")
+        if not os.access(path, os.X_OK):
+            raise command_line_mistake(f"{path} cannot be run, as the sweep has to", "expected --out on another file system")
+        self.path = path
 
     def ask(self, *arguments, text=""):
         """Standard output; raises Mistakes with what it says on standard error where the input was wrong."""

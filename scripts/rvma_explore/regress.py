@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from . import regress_differences, regress_results, regress_suite
-from .files import write_whole
+from .files import exit_status, write_whole
 from .mistakes import Mistakes, Position
 
 SAME, DIFFERENT, BAD = 0, 1, 2
@@ -275,4 +275,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_status("regress", main, sys.argv[1:]))

@@ -68,8 +68,18 @@
   }
   function shown(value) {
     if (typeof value !== "number") return value === null ? "-" : String(value);
+    if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value);
     return Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(2)
       : String(Number(value.toPrecision(5)));
+  }
+  // A key's value as it was: who reads it may want to type it.
+  const exact = (value) => value === null ? "-" : String(value);
+  // Of marks so far apart, with the digits in which they differ.
+  function tickText(mark, step) {
+    const size = Math.abs(mark);
+    if (size < 1e9 && (size === 0 || size >= 1e-3)) return String(Number(mark.toPrecision(12)));
+    const digits = Math.floor(Math.log10(size) + 1e-9) - Math.floor(Math.log10(step || size) + 1e-9);
+    return mark.toExponential(Math.min(20, Math.max(0, digits)));
   }
   function ticks(low, high) {
     if (high <= low) return [low];
@@ -100,6 +110,7 @@
     const select = (role) => root.querySelector(`select[data-role="${role}"]`);
     if (!select("x")) return;
     const at = (name) => columns.findIndex((column) => column.name === name);
+    const textOf = (index, point) => (columns[index].axis ? exact : shown)(point[index]);
     const axes = columns.map((column, index) => ({...column, index})).filter((column) => column.axis);
 
     function scatter() {
@@ -120,13 +131,16 @@
       const py = (value) => H - B - (value - y0) / (y1 - y0) * (H - T - B);
       const picture = svg("svg", {class: "chart", viewBox: `0 0 ${W} ${H}`, role: "group",
         "aria-label": `Scatter of ${columns[y].label} over ${columns[x].label}`}, place);
-      for (const mark of ticks(y0, y1)) {
+      const yMarks = ticks(y0, y1), xMarks = ticks(x0, x1);
+      for (const mark of yMarks) {
         svg("line", {class: "grid", x1: L, x2: W - R, y1: py(mark), y2: py(mark)}, picture);
-        svg("text", {class: "tick", x: L - 6, y: py(mark) + 4, "text-anchor": "end"}, picture).textContent = shown(mark);
+        svg("text", {class: "tick", x: L - 6, y: py(mark) + 4, "text-anchor": "end"}, picture)
+          .textContent = tickText(mark, yMarks[1] - yMarks[0]);
       }
-      for (const mark of ticks(x0, x1)) {
+      for (const mark of xMarks) {
         svg("line", {class: "grid", x1: px(mark), x2: px(mark), y1: T, y2: H - B}, picture);
-        svg("text", {class: "tick", x: px(mark), y: H - B + 16, "text-anchor": "middle"}, picture).textContent = shown(mark);
+        svg("text", {class: "tick", x: px(mark), y: H - B + 16, "text-anchor": "middle"}, picture)
+          .textContent = tickText(mark, xMarks[1] - xMarks[0]);
       }
       svg("text", {x: (L + W - R) / 2, y: H - 8, "text-anchor": "middle"}, picture).textContent = columns[x].label;
       svg("text", {"text-anchor": "middle", transform: `translate(15 ${(T + H - B) / 2}) rotate(-90)`}, picture)
@@ -137,8 +151,8 @@
       const line = [...front].map((index) => kept[index].point).sort((a, b) => a[x] - b[x] || a[y] - b[y]);
       svg("path", {class: "front-line", d: "M" + line.map((p) => `${px(p[x])} ${py(p[y])}`).join("L")}, picture);
       kept.forEach(({point, number}, index) => {
-        const text = [columns[x], columns[y]].map((column, i) => `${column.label}: ${shown(point[i === 0 ? x : y])}`)
-          .concat(axes.map((axis) => `${axis.name}: ${shown(point[axis.index])}`))
+        const text = [columns[x], columns[y]].map((column, i) => `${column.label}: ${textOf(i === 0 ? x : y, point)}`)
+          .concat(axes.map((axis) => `${axis.name}: ${exact(point[axis.index])}`))
           .concat(front.has(index) ? ["on the Pareto front"] : []).join("\n");
         const shape = front.has(index)
           ? svg("rect", {class: "point front", x: px(point[x]) - 5, y: py(point[y]) - 5, width: 10, height: 10}, picture)
@@ -167,15 +181,25 @@
       for (const {point, number} of front) {
         const row = body.insertRow();
         row.dataset.point = number;
-        for (const index of chosen) row.insertCell().textContent = shown(point[index]);
+        for (const index of chosen) row.insertCell().textContent = textOf(index, point);
       }
       const box = document.createElement("div");
       box.className = "scroll";
       box.append(table);
-      root.querySelector(".front").replaceChildren(box);
+      const said = document.createElement("p");
+      said.className = "chosen";
+      said.textContent = `On the front of ${columns[x].label} (${select("x-better").value} is better) and ${columns[y].label} ` +
+        `(${select("y-better").value} is better): ${front.length} of ${points.length} points`;
+      root.querySelector("div.front").replaceChildren(said, box);
     }
 
-    for (const role of ["x", "y", "x-better", "y-better"]) select(role).addEventListener("change", scatter);
+    for (const role of ["x", "y"]) {
+      select(role).addEventListener("change", () => {
+        select(`${role}-better`).value = select(role).selectedOptions[0].dataset.better;
+        scatter();
+      });
+      select(`${role}-better`).addEventListener("change", scatter);
+    }
     const metric = select("metric");
     metric.addEventListener("change", () => {
       for (const part of root.querySelectorAll("[data-metric]")) part.hidden = part.dataset.metric !== metric.value;

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from .files import exit_status
 from .report_load import Unreadable, read_directory
 from .report_page import page
 
@@ -60,4 +61,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status("report", main, sys.argv[1:]))

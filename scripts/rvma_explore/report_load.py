@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+import shlex
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,7 +183,8 @@ def read_directory(directory):
     if (path / "results.sqlite").exists():
         return [], [], [read_sweep(path, name)]
     if (path / "sweep.json").exists():
-        raise Unreadable(f"{directory}: the sweep has no results.sqlite: it has not gathered its results yet")
+        raise Unreadable(f"{directory}: the sweep has not gathered its results: "
+                         f"rvma sweep --gather {shlex.quote(name)} does it")
     if (path / "stats.json").exists():
         return [read_run(path, name)], [], []
     half = sorted(entry.name for entry in path.iterdir() if ".partial." in entry.name)

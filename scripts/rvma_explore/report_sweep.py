@@ -2,51 +2,14 @@
 (report.js) from the figures that stand here; the sensitivities are computed here."""
 
 import json
-import re
+from collections import Counter
 
+from . import report_sweep_answer
 from .report_charts import bar, escape, short, table
+from .report_sensitivity import MOST_RANGES, MOST_VALUES, exact, index_of, sensitivity
+from .sweep_effects import idle_axes
 
 MOST_POINTS = 5000  # shown; all count for the sensitivities
-
-
-def ranks(values):
-    """Ranks from 1 on, ties with their mean."""
-    order = sorted(range(len(values)), key=lambda index: values[index])
-    result, at = [0.0] * len(values), 0
-    while at < len(order):
-        end = at
-        while end + 1 < len(order) and values[order[end + 1]] == values[order[at]]:
-            end += 1
-        for index in order[at:end + 1]:
-            result[index] = (at + end) / 2 + 1
-        at = end + 1
-    return result
-
-
-def rank_correlation(xs, ys):
-    """Spearman's; None if either does not vary."""
-    rx, ry = ranks(xs), ranks(ys)
-    mean = (len(xs) + 1) / 2
-    covariance = sum((a - mean) * (b - mean) for a, b in zip(rx, ry))
-    spread = (sum((a - mean) ** 2 for a in rx) * sum((b - mean) ** 2 for b in ry)) ** 0.5
-    return covariance / spread if spread else None
-
-
-def sensitivity(sweep, axis, metric):
-    """(rank correlation or None, [(value, mean of the metric, points)..], range of those means / mean of all)."""
-    a, m = index_of(sweep, axis), index_of(sweep, metric)
-    pairs = [(point[a], point[m]) for point in sweep.points if point[a] is not None and point[m] is not None]
-    if not pairs:
-        return None, [], 0.0
-    groups = {}
-    for value, figure in pairs:
-        groups.setdefault(value, []).append(figure)
-    order = sorted(groups) if axis.is_number else sorted(groups, key=str)
-    means = [(value, sum(groups[value]) / len(groups[value]), len(groups[value])) for value in order]
-    overall = sum(figure for _, figure in pairs) / len(pairs)
-    spread = max(mean for _, mean, _ in means) - min(mean for _, mean, _ in means)
-    correlation = rank_correlation(*map(list, zip(*pairs))) if axis.is_number else None
-    return correlation, means, spread / abs(overall) if overall else 0.0
 
 
 def label(column):
@@ -57,11 +20,7 @@ def label(column):
 POINT_AXES = ("trace", "protocol", "seed")
 # What the table of points shows beside its axes and what the specification asked for; all else is in results.csv.
 SHOWN = ("goodput_gbps", "message_rate_mpps", "put_to_completion_mean_ns", "put_to_completion_p50_ns",
-         "put_to_completion_p99_ns", "on_chip_bytes", "bottleneck")
-
-
-def index_of(sweep, column):
-    return next(index for index, other in enumerate(sweep.columns) if other.name == column.name)
+         "put_to_completion_p99_ns", "on_chip_bytes", "on_chip_bytes_without_peers", "bottleneck")
 
 
 def varies(sweep, column):
@@ -81,47 +40,69 @@ def metrics_of(sweep):
             if column.is_number and column.kind in ("result", "asked") and varies(sweep, column)]
 
 
-def first_with(columns, *words):
-    """The first column whose name has one of the words, earlier words first."""
-    for word in words:
-        for column in columns:
-            if word in column.name:
-                return column.name
-    return None
+def spread_of(sweep, column):
+    """Range of a column's numbers, as a share of the greatest."""
+    at = index_of(sweep, column)
+    values = [point[at] for point in sweep.points if isinstance(point[at], (int, float))]
+    greatest = max(map(abs, values), default=0)
+    return (max(values) - min(values)) / greatest if greatest else 0.0
 
 
 def sensitivity_table(sweep, axes, metric):
-    """One line an axis, the one that moves the metric farthest first."""
+    """One line an axis, the one that explains most first."""
     rows = []
     found = [(axis, sensitivity(sweep, axis, metric)) for axis in axes]
-    for axis, (correlation, means, spread) in sorted(found, key=lambda entry: -entry[1][2]):
-        steps = [f"{short(value) if axis.is_number else value}: {short(mean)}" for value, mean, _ in means[:8]]
-        steps += [".."] if len(means) > 8 else []
-        text = "-" if correlation is None else f'<data class="num" value="{correlation:.6f}">{correlation:+.2f}</data>'
-        rows.append([f"<code>{escape(axis.name)}</code>", f'<data class="num" value="{spread:.6f}">{spread:.1%}</data>',
-                     text, escape("; ".join(steps))])
-    return table(["key", "range of means", "rank correlation", "mean at each value"], rows)
+    for axis, told in sorted(found, key=lambda entry: (-entry[1].explained, -entry[1].spread)):
+        steps = [f"{exact(value)}: {short(mean)}" for value, mean, _ in told.means[:8]]
+        steps += [".."] if len(told.means) > 8 else []
+        text = ("-" if told.correlation is None
+                else f'<data class="num" value="{told.correlation:.6f}">{told.correlation:+.2f}</data>')
+        rows.append([f"<code>{escape(axis.name)}</code>", f'<data class="num" value="{told.explained:.6f}">{told.explained:.0%}</data>',
+                     text, f'<data class="num" value="{told.spread:.6f}">{told.spread:.1%}</data>', escape("; ".join(steps))])
+    return table(["key", "explains", "rank correlation", "range of means", "mean at each value, or range of values"], rows)
 
 
 def choice(columns, chosen, role, text):
     """A drop-down of columns."""
-    options = "".join(f'<option value="{escape(column.name)}"{" selected" if column.name == chosen else ""}>'
-                      f"{escape(label(column))}</option>" for column in columns)
+    options = "".join(f'<option value="{escape(column.name)}" data-better="{better_of(column.name)}"'
+                      f'{" selected" if column.name == chosen else ""}>{escape(label(column))}</option>' for column in columns)
     return f'<label>{text} <select data-role="{role}">{options}</select></label>'
 
 
 def better(role, chosen):
     """A drop-down: what is better."""
-    options = "".join(f'<option value="{word}"{" selected" if word == chosen else ""}>{word}</option>'
+    options = "".join(f'<option value="{word}"{" selected" if word == better_of(chosen) else ""}>{word}</option>'
                       for word in ("lower", "higher"))
     return f'<label>better is <select data-role="{role}">{options}</select></label>'
 
 
-def first_choices(metrics, numbers):
-    """Names of the columns that stand across and up at first."""
-    y = first_with(metrics, "put_to_completion_p50", "put_to_completion_mean", "latency", "time_ns") or metrics[0].name
-    others = (column.name for column in numbers if column.name != y)
-    return first_with(numbers, "on_chip_bytes", "on_chip", "bytes") or next(others, y), y
+def better_of(name):
+    """Whether a lower or a higher figure is better, as far as its name tells. Of two points with the same time, the one that
+    did more for it is better: an option of the generator counts as work done."""
+    is_work = name.startswith(("gen.", "bytes_delivered", "messages_delivered", "completions", "ended_ok"))
+    return "higher" if is_work or "gbps" in name or "message_rate" in name else "lower"
+
+
+# What stands across and up at first: the first that varies by more than LEAST_SPREAD.
+LEAST_SPREAD = 0.01
+ACROSS = ("on_chip_bytes_without_peers", "on_chip_bytes")
+UP = ("put_to_completion_p50_ns", "put_to_completion_mean_ns", "time_ns")
+
+
+def first_choices(sweep, metrics, numbers):
+    """Names of the columns that stand across and up at first: cost against time, else work or rate against time, else what
+    there is."""
+    spreads = {column.name: spread_of(sweep, column) for column in numbers}
+    telling = [name for name, spread in spreads.items() if spread > LEAST_SPREAD]
+
+    def first(*names):
+        return next((name for name in names if name in telling), None)
+
+    work = [name for name in telling if name.startswith("gen.")]
+    up = first(*UP) or first("goodput_gbps") or max((metric.name for metric in metrics), key=spreads.get)
+    rest = [column.name for column in numbers if column.kind == "axis" and column.name in telling]
+    across = first(*(name for name in (*ACROSS, *work, "goodput_gbps", *rest) if name != up))
+    return across or next((name for name in spreads if name != up), up), up
 
 
 def data_of(sweep, axes):
@@ -135,29 +116,35 @@ def data_of(sweep, axes):
 FRONT_NOTE = ('<p class="note">On the front (squares, joined by the dashed line) are the points to which no other is at least as '
               "good in both figures and better in one.</p>")
 SENSITIVITY_NOTE = (
-    '<p class="note">Range of means: how far the mean of the result moves over the values of a key, all else averaged, as a '
-    "share of the mean of all points (one at a time). Rank correlation: Spearman\u2019s, from -1 to 1, over all points; it sees "
-    "only what rises or falls throughout, and only keys with numbers.</p>")
+    '<p class="note">Explains: the share of the differences between the points (of their ranks) that this key has by itself, less '
+    "what chance would give it. Rank correlation: Spearman\u2019s, from -1 to 1; it sees only what rises or falls throughout, and "
+    "only keys with numbers. Range of means: how far the mean of the result moves over the values of a key, all else averaged, as a "
+    f"share of the mean of all points. A number with more than {MOST_VALUES} values and few points at each is taken in up to "
+    f"{MOST_RANGES} ranges of about as many points.</p>")
 
 
 def section(sweep, number):
     lost = problems(sweep)
     if not sweep.points:
-        return "<p>The sweep has no finished point yet.</p>" + lost
+        return f"<p>{nothing(sweep)}</p>{lost}"
     axes, metrics = axes_of(sweep), metrics_of(sweep)
     if not metrics:
         return f"<p>{len(sweep.points)} points, and no figure varies among them.</p>{lost}{points_table(sweep)}"
     numbers = metrics + [axis for axis in axes if axis.is_number]
-    x, y = first_choices(metrics, numbers)
+    x, y = first_choices(sweep, metrics, numbers)
     left = f" The first {MOST_POINTS} are shown." if len(sweep.points) > MOST_POINTS else ""
     tables = "".join(f'<div data-metric="{escape(metric.name)}"{"" if metric.name == y else " hidden"}>'
+                     f'<p class="printed">Result: <strong>{escape(label(metric))}</strong></p>'
                      + sensitivity_table(sweep, axes, metric) + "</div>" for metric in metrics)
     names = ", ".join(f"<code>{escape(axis.name)}</code>" for axis in axes) or "none"
+    telling = [metric for metric in metrics if spread_of(sweep, metric) > LEAST_SPREAD]
     parts = [
-        f'<div class="sweep" data-sweep="{number}"><p>{len(sweep.points)} points; keys that vary: {names}.{left}</p>{lost}',
+        f'<div class="sweep" data-sweep="{number}"><p>{len(sweep.points)} points; keys that vary: {names}.{left}</p>{lost}'
+        f"{idle(sweep)}",
+        "<h3>What to make bigger</h3>", report_sweep_answer.answer(sweep, axes, telling), report_sweep_answer.NOTE,
         "<h3>Pareto front</h3>", FRONT_NOTE,
-        f'<div class="controls">{choice(numbers, x, "x", "Across:")}{better("x-better", "lower")}',
-        f'{choice(numbers, y, "y", "Up:")}{better("y-better", "higher" if "gbps" in y or "rate" in y else "lower")}</div>',
+        f'<div class="controls">{choice(numbers, x, "x", "Across:")}{better("x-better", x)}',
+        f'{choice(numbers, y, "y", "Up:")}{better("y-better", y)}</div>',
         '<div class="scatter"><noscript>The scatter needs scripts; the table below has its figures.</noscript></div>',
         '<div class="front"></div>',
         "<h3>What the result depends on</h3>",
@@ -166,6 +153,23 @@ def section(sweep, number):
         f"<h3>Points</h3>{points_table(sweep)}",
         f'<script type="application/json">{data_of(sweep, axes)}</script></div>']
     return "".join(parts)
+
+
+def nothing(sweep):
+    """Why there is no point to show."""
+    if all(status == "not_run" for _, status, _ in sweep.problems):
+        return "The sweep has no finished point yet."
+    counts = Counter(status for _, status, _ in sweep.problems)
+    told = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.most_common())
+    reasons = Counter(reason for _, _, reason in sweep.problems if reason).most_common(1)
+    why = f" The reason of {reasons[0][1]}: {escape(reasons[0][0])}" if reasons else ""
+    return f"<strong>No point ended well</strong>: of {len(sweep.problems)}, {told}.{why}"
+
+
+def idle(sweep):
+    """Keys that changed nothing."""
+    names = ", ".join(f"<code>{escape(name)}</code>" for name in idle_axes(sweep.columns, sweep.points))
+    return f'<p class="idle">Had no effect (points that differ only in it have the same figures): {names}.</p>' if names else ""
 
 
 def problems(sweep):
@@ -180,15 +184,11 @@ def problems(sweep):
 
 def limited_by(sweep):
     """How many points each unit or stage limited; instances of a kind count together."""
-    at = next((index for index, column in enumerate(sweep.columns) if column.name == "bottleneck"), None)
-    if at is None:
+    limits = report_sweep_answer.limits_of(sweep)
+    if not limits:
         return "<p>The sweep does not say.</p>"
-    counts = {}
-    for point in sweep.points:
-        kind = re.sub(r"(?<=node)[0-9]+|(?<=link\.)[^.]+(?=\.)", "*", point[at] or "nothing")
-        counts[kind] = counts.get(kind, 0) + 1
     rows = []
-    for kind, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+    for kind, count in limits:
         figure = f'<data class="num" value="{count}">{count}</data>'
         rows.append([escape(kind), bar(count / len(sweep.points), figure, f"{kind}: {count} points")])
     return table(["limit", "points"], rows, "bars")
@@ -198,14 +198,15 @@ def points_table(sweep):
     axes = [axis.name for axis in axes_of(sweep)]
     shown = [index for index, column in enumerate(sweep.columns)
              if column.name == "point" or column.name in axes or column.name in SHOWN or column.kind == "asked"]
-    rows = [[cell(point[index]) for index in shown] for point in sweep.points[:MOST_POINTS]]
+    rows = [[cell(point[index], sweep.columns[index].kind != "axis") for index in shown] for point in sweep.points[:MOST_POINTS]]
     return (table([label(sweep.columns[index]) for index in shown], rows, "sortable points")
             + '<p class="note">All columns are in the sweep\u2019s results.csv and results.sqlite.</p>')
 
 
-def cell(value):
+def cell(value, is_rounded):
     if value is None:
         return "-"
+    is_rounded = is_rounded and not (isinstance(value, int) and abs(value) < 10 ** 9)
     if isinstance(value, (int, float)):
-        return f'<data class="num" value="{value}">{short(value)}</data>'
+        return f'<data class="num" value="{value}">{short(value) if is_rounded else exact(value)}</data>'
     return escape(value)

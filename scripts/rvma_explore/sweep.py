@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -15,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from . import sweep_engines
-from .files import sha256_of, write_whole
+from .files import exit_status, os_error_text, partial_of, sha256_of, write_whole
 from .mistakes import Mistakes, command_line_mistake
 from .program import Program
 from .sweep_gather import MANIFEST_SCHEMA, gather, read_manifest
@@ -134,10 +135,11 @@ def write_jobs(directory, spec, todo):
         base = ["--config", str(copy.absolute())]
     for point in todo:
         (directory / "points" / f"{point.id}.json").unlink(missing_ok=True)
-        (directory / "jobs" / f"{point.id}.json").write_text(json.dumps({
-            "arguments": run_arguments(spec, point, base), "cwd": os.getcwd(), "retries": spec.retries, "keep": spec.keep,
-            "wall_limit": spec.wall_limit,
-            "trace": {"path": str(point.trace.path), "sha256": point.trace.sha256, "stamp": point.trace.stamp}}))
+        job = {"arguments": run_arguments(spec, point, base), "cwd": os.getcwd(), "retries": spec.retries, "keep": spec.keep,
+               "wall_limit": spec.wall_limit,
+               "trace": {"path": str(point.trace.path), "sha256": point.trace.sha256, "stamp": point.trace.stamp}}
+        with partial_of(directory / "jobs" / f"{point.id}.json") as partial:
+            partial.write_text(json.dumps(job))
 
 
 def run_arguments(spec, point, base):
@@ -185,8 +187,9 @@ def headline(spec, plan):
 
 
 def print_results(directory, manifest_points, rows, notes, quiet):
-    """The summary, and on stderr the points that are not ok. Returns the exit status."""
-    bad = [(row, point) for row, point in zip(rows, manifest_points) if row["status"] != "ok"]
+    """The summary, and on stderr the points that have not gone well; those that have not run are only counted. Returns the
+    exit status."""
+    bad = [(row, point) for row, point in zip(rows, manifest_points) if row["status"] not in ("ok", "not_run")]
     for note in notes:
         print(f"rvma: warning: {note}", file=sys.stderr)
     for row, point in bad[:_LISTED]:
@@ -199,7 +202,9 @@ def print_results(directory, manifest_points, rows, notes, quiet):
         print("Points: " + ", ".join(f"{counts[status]} {status.replace('_', ' ')}" for status in
                                      ("ok", "failed", "bad_input", "model_error", "killed", "not_run") if counts[status]))
         print(f"Results: {directory / 'results.csv'}, {directory / 'results.sqlite'}")
-    return FAILED if bad else FINE
+        if counts["ok"]:
+            print(f"To look at them: rvma report {shlex.quote(str(directory))}")
+    return FINE if all(row["status"] == "ok" for row in rows) else FAILED
 
 
 # ------------------------------------------------------------------------------------------------------------- commands
@@ -221,6 +226,8 @@ def bounded_spec(options, program):
 
 
 def dry_run(options, program, directory):
+    if options.profile or options.more:
+        sweep_engines.check_snakemake(options.profile, options.more)
     spec = bounded_spec(options, program)
     with tempfile.TemporaryDirectory() as scratch:
         plan = make_plan(spec, program, Path(scratch))
@@ -233,19 +240,23 @@ def plan_in(directory, is_new, spec, program):
     """The plan; a directory that was made for it goes again where it is wrong."""
     try:
         return make_plan(spec, program, directory / "traces")
-    except Mistakes:
+    except (Mistakes, OSError):
         if is_new:
             shutil.rmtree(directory, ignore_errors=True)
         raise
 
 
 def run(options, program, directory):
+    if options.engine != "local":
+        sweep_engines.check_snakemake(options.profile, options.more)
     spec = bounded_spec(options, program)
     is_new = not directory.exists()
     with locked(directory) as lock:
         plan = plan_in(directory, is_new, spec, program)
         print_warnings(plan)
         todo = unfinished(directory, plan)
+        if todo:
+            program.copy_to(directory / "program" / "rvma")
         write_manifest(directory, spec, plan)
         write_jobs(directory, spec, todo)
         if not options.quiet:
@@ -258,6 +269,9 @@ def run(options, program, directory):
             run_points(options, directory, ids, program, progress, lock)
         except KeyboardInterrupt:
             interrupted = True
+        except OSError as failure:
+            print(f"rvma: error: sweep: {os_error_text(failure)}; the same command goes on where it stopped", file=sys.stderr)
+            return BAD_INPUT
         if ids:
             progress.tell(last=True)
         status = gather_only(directory, options.quiet)
@@ -277,8 +291,11 @@ def run_points(options, directory, ids, program, progress, lock):
     status = sweep_engines.run_snakemake(directory, options.jobs, program, options.profile, options.more, progress, lock)
     missing = sum(read_outcome(directory, point_id) is None for point_id in ids)
     if status != 0 or missing:
-        print(f"rvma: warning: snakemake ended with status {status}, and {missing} points have no outcome: "
-              f"see {directory / 'snakemake.log'}", file=sys.stderr)
+        log = directory / "snakemake.log"
+        print(f"rvma: warning: snakemake ended with status {status}, and {missing} {'point has' if missing == 1 else 'points have'} "
+              f"no outcome: see {log}", file=sys.stderr)
+        for line in sweep_engines.complaints(log.read_text(errors="replace")):
+            print(f"  {line}", file=sys.stderr)
 
 
 def _terminate(*_):
@@ -302,10 +319,12 @@ def main(arguments):
     except KeyboardInterrupt:
         print("rvma sweep: interrupted", file=sys.stderr)
         return FAILED
+    except OSError:
+        raise  # the system's refusal, told by exit_status()
     except Exception:
         traceback.print_exc()
         return INTERNAL
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(exit_status("sweep", main, sys.argv[1:]))

@@ -16,6 +16,7 @@ class Column:
     kind: str  # point, axis, result, asked
     meaning: str
     source: object = None  # of a result: a path in stats.json, or a function of its numbers by path
+    protocol: str = ""     # the only one whose runs have it
 
 
 POINT = [
@@ -33,6 +34,7 @@ _STAGES = ("doorbell command retry turn window payload_read transmit fabric pars
 _ENDED = "ok no_mailbox closed bad_key stale no_buffer bounds busy timeout unfinished".split()
 _PACKETS = ("sent delivered dropped duplicate retransmitted copied corrupt out_of_order ignored acknowledgements "
             "acknowledgements_dropped").split()
+_STRUCTURES = ("translation_table windows buffers counters bindings peers page_cache receive_buffer transmit_buffer").split()
 
 
 def _number(name, type_, unit, path, meaning=""):
@@ -59,6 +61,21 @@ def _exchange_ns(numbers):
 
 def _summed(name, unit, source_unit, key, meaning):
     return Column(name, INTEGER, unit, "result", meaning, _sum(source_unit, key))
+
+
+def _without_peers(numbers):
+    total, peers = numbers.get("on_chip_bytes.total"), numbers.get("on_chip_bytes.peers")
+    return None if total is None or peers is None else total - peers
+
+
+def _on_chip():
+    """Of one NIC as it is configured. Delivery contexts are most of it and hide what else varies."""
+    def column(name, meaning, source):
+        return Column(name, INTEGER, "bytes", "result", meaning, source, "rvma")
+    return [column("on_chip_bytes", "memory of one NIC as it is configured", "on_chip_bytes.total"),
+            column("on_chip_bytes_without_peers", "the same without contexts of packet delivery", _without_peers),
+            *(column(f"on_chip_bytes_{part}", f"on_chip_bytes.{part} of stats.json", f"on_chip_bytes.{part}")
+              for part in _STRUCTURES)]
 
 
 def _results():
@@ -98,6 +115,7 @@ def _results():
         _number("topology", TEXT, "", "run.topology"), _number("operations", INTEGER, "", "run.operations"),
         _number("partial", INTEGER, "", "run.partial", "1: stopped before its end"),
         _number("check_failures", INTEGER, "", "check.failures"),
+        *_on_chip(),
         _number("events", INTEGER, "", "sim.events", "notifications asked of the SystemC kernel"),
         _number("activations", INTEGER, "", "sim.activations", "of the model's processes"),
     ]

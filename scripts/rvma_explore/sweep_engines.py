@@ -5,12 +5,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .mistakes import command_line_mistake
 from .sweep_point import Children, Stopped, run_point
+from .with_parent import child_of_this
 
 _PACKAGE = Path(__file__).parent
 _POLL_S = 0.2
@@ -54,6 +56,10 @@ def run_local(directory, ids, program, jobs, progress):
             while not all(future.done() for future in futures):
                 progress.tell()
                 time.sleep(_POLL_S)
+                # A point without an outcome: its directory cannot be written, or the program not be started.
+                for future in futures:
+                    if future.done() and isinstance(future.exception(), OSError):
+                        raise future.exception()
         except BaseException:
             children.stop()
             pool.shutdown(cancel_futures=True)
@@ -88,16 +94,40 @@ def snakemake_command(directory, jobs, profile="", more=()):
     return [*command, *more]
 
 
-def run_snakemake(directory, jobs, program, profile, more, progress, lock):
-    """Its output goes to snakemake.log. The lock lives on in it, should this process die."""
+def check_snakemake(profile, more):
+    """Raises Mistakes if it is not there, or does not take the profile or the options. It is asked with no points."""
     if shutil.which("snakemake") is None:
         raise command_line_mistake("snakemake is not installed",
                                    "expected Debian's package snakemake (scripts/setup installs it), or --engine local")
+    if not profile and not more:
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        (Path(scratch) / "jobs").mkdir()
+        (Path(scratch) / "jobs" / "todo.json").write_text("[]")
+        asked = subprocess.run(snakemake_command(scratch, 1, profile, ["--dry-run", *more]), stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True)
+    if asked.returncode != 0:
+        raise command_line_mistake("snakemake says: " + " / ".join(complaints(asked.stderr)).rstrip("."),
+                                   "expected a --profile and options behind -- that it takes")
+
+
+def complaints(text):
+    """Of what Snakemake said, the lines that tell what went wrong, three at most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower() and not line.lower().startswith("error in rule")]
+    return list(dict.fromkeys(errors or lines))[-3:]
+
+
+def run_snakemake(directory, jobs, program, profile, more, progress, lock):
+    """Its output goes to snakemake.log. Should this process die, it dies too, with the runs under way; jobs of a cluster it
+    cancels first, and holds the lock until then."""
     log = Path(directory) / "snakemake.log"
     environment = {**os.environ, "RVMA": str(program.path), "RVMA_PYTHON": sys.executable}
+    at_death = signal.SIGINT if profile or more else signal.SIGKILL
     with open(log, "wb") as out:
         child = subprocess.Popen(snakemake_command(directory, jobs, profile, more), stdin=subprocess.DEVNULL, stdout=out,
-                                 stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),))
+                                 stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),),
+                                 preexec_fn=child_of_this(at_death))
         try:
             while child.poll() is None:
                 progress.tell()

@@ -1,19 +1,21 @@
 """Results of a sweep, finished or not, as one CSV and one SQLite file with the same numbers."""
 
+import contextlib
 import csv
+import errno
 import io
 import json
-import os
 import sqlite3
 from decimal import Decimal
 from pathlib import Path
 
 from . import sweep_columns as columns_of
-from .files import write_whole
+from .files import partial_of, write_whole
 from .mistakes import command_line_mistake, nearest_name, quoted
 from .quantities import INTEGER as PLAIN
 from .quantities import family_of
 from .sweep_columns import INTEGER, REAL, TEXT, Column
+from .sweep_effects import idle_axes
 from .sweep_point import read_outcome
 
 MANIFEST_SCHEMA = "rvma-sweep-points/1"
@@ -49,6 +51,7 @@ class _Gatherer:
             self.add(number, point)
         columns = self.columns()
         columns = [self.typed(column) for column in columns]
+        self.note_idle_axes(columns)
         self.write_csv("results.csv", [column.name for column in columns],
                        ([row.get(column.name) for column in columns] for row in self.rows))
         self.write_csv("columns.csv", ["name", "type", "unit", "kind", "meaning"],
@@ -67,6 +70,8 @@ class _Gatherer:
             row[column.name] = kind.in_column(kind.parse(text)) if kind else text
         numbers = self.numbers(point["id"]) if outcome["status"] in ("ok", "failed") else {}
         for column in columns_of.RESULTS if numbers else []:
+            if column.protocol not in ("", point["protocol"]):
+                continue
             row[column.name] = numbers.get(column.source) if isinstance(column.source, str) else column.source(numbers)
         for kind, share in columns_of.shares(numbers).items():
             self.kinds.add(kind)
@@ -99,6 +104,12 @@ class _Gatherer:
                                   + (f"; did you mean {quoted(nearest)}?" if nearest else ""))
         return [*columns_of.POINT, *(column for _, column, _ in self.axes), *columns_of.RESULTS, *shares, *asked]
 
+    def note_idle_axes(self, columns):
+        rows = [[row.get(column.name) for column in columns] for row in self.rows if row["status"] == "ok"]
+        keys = {column.name: key for key, column, _ in self.axes}
+        self.notes += [f"{keys[name]} had no effect: points that differ only in it have the same figures"
+                       for name in idle_axes(columns, rows)]
+
     def typed(self, column):
         """With the type that its values allow: integers of 64 bits without sign, and words, are text."""
         values = [row[column.name] for row in self.rows if row.get(column.name) is not None]
@@ -119,9 +130,14 @@ class _Gatherer:
 
     def write_sqlite(self, columns):
         """The file's bytes depend on its content alone (and on SQLite's version)."""
-        partial = self.directory / f"results.sqlite.partial.{os.getpid()}"
-        partial.unlink(missing_ok=True)
-        base = sqlite3.connect(partial, isolation_level=None)
+        path = self.directory / "results.sqlite"
+        try:
+            with partial_of(path) as partial, contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as base:
+                self.fill(base, columns)
+        except sqlite3.Error as failure:
+            raise OSError(errno.EIO, f"cannot be written: {failure}", str(path)) from None
+
+    def fill(self, base, columns):
         base.execute("PRAGMA journal_mode = OFF")
         base.execute("BEGIN")
         base.execute("CREATE TABLE columns (name TEXT PRIMARY KEY, type TEXT, unit TEXT, kind TEXT, meaning TEXT)")
@@ -131,8 +147,6 @@ class _Gatherer:
         base.executemany(f"INSERT INTO points VALUES ({', '.join('?' * len(columns))})",
                          ([_sql(row.get(c.name), c.type) for c in columns] for row in self.rows))
         base.execute("COMMIT")
-        base.close()
-        os.replace(partial, self.directory / "results.sqlite")
 
 
 def _sql(value, type_):

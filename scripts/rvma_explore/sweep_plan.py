@@ -47,6 +47,7 @@ class _Planner:
     def __init__(self, spec, program, trace_directory):
         self.spec, self.program, self.directory = spec, program, trace_directory
         self.mistakes = Mistakes()
+        self.mistakes.lines += spec.missing.lines
         self.topology_hashes = {}
 
     def plan(self):
@@ -55,12 +56,11 @@ class _Planner:
                         for parts in itertools.product(*(block.points() for block in self.spec.blocks))]
         for trace_spec in self.spec.traces:
             groups = self.trace_groups(trace_spec, combinations)
-            self.mistakes.raise_if_any()
             resolved = {protocol: self.resolved(trace_spec, groups, combinations, protocol)
                         for protocol in self.spec.protocols}
             for number, combination in enumerate(combinations):
                 for protocol in self.spec.protocols:
-                    trace, answer = resolved[protocol][number]
+                    trace, answer = resolved[protocol][number] or (None, None)
                     for seed in self.spec.seeds if answer else []:
                         point = self.point(trace, protocol, seed, combination, answer)
                         plan.twins += point.id in ids
@@ -80,6 +80,8 @@ class _Planner:
             options = tuple((name, value) for name, value in combination.items() if name.startswith("gen."))
             by_options.setdefault(options, []).append(number)
         groups = []
+        if trace_spec.file is not None and not trace_spec.file.is_file():
+            return groups  # one of Spec.missing
         for options, numbers in by_options.items():
             try:
                 groups.append((self.trace(trace_spec, options), numbers))

@@ -17,8 +17,9 @@ import threading
 import time
 from pathlib import Path
 
-from .files import sha256_of, write_whole
+from .files import os_error_text, sha256_of, write_whole
 from .quantities import TIME
+from .with_parent import child_of_this, end_with_parent
 
 OUTCOME_SCHEMA = "rvma-sweep-outcome/1"
 # By exit status of the program. All that is not in it, and what was cut short by the machine, is `killed`: worth another try.
@@ -36,23 +37,28 @@ class Children:
     """Runs under way in this process, so that a sweep that is stopped can end them."""
 
     def __init__(self):
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may come to stop() while run() holds it
         self._running = set()
         self.stopping = False
 
-    def run(self, command, timeout, **options):
-        """As subprocess.run(); the exit status, None if it was killed for taking longer than `timeout` seconds."""
+    def run(self, command, timeout, cwd):
+        """Exit status, None if it was killed for taking longer than `timeout` seconds; and what it said on stderr, which
+        takes no room on a disk that may be full."""
         with self._lock:
             if self.stopping:
                 raise Stopped
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                     cwd=cwd, preexec_fn=child_of_this())
             self._running.add(child)
+            if self.stopping:
+                child.kill()
         try:
-            return child.wait(timeout)
+            _, said = child.communicate(timeout=timeout)
+            return child.returncode, said
         except subprocess.TimeoutExpired:
             child.kill()
-            child.wait()
-            return None
+            _, said = child.communicate()
+            return None, said
         finally:
             with self._lock:
                 self._running.discard(child)
@@ -98,14 +104,14 @@ def _run_once(job, scratch, program, children):
     # The program stops itself at its limit; this is for one that hangs.
     limit = TIME.parse(job["wall_limit"]) / 1e12 if job["wall_limit"] else None
     began = time.monotonic()
-    with open(scratch / "stderr.txt", "wb") as errors:
-        exit_status = children.run([program, *job["arguments"], "--out", scratch, "--quiet"],
-                                   None if limit is None else 2 * limit + 30,
-                                   stdout=subprocess.DEVNULL, stderr=errors, cwd=job["cwd"])
+    exit_status, said = children.run([program, *job["arguments"], "--out", scratch, "--quiet"],
+                                     None if limit is None else 2 * limit + 30, job["cwd"])
     if children.stopping:
         raise Stopped
-    outcome = _judge(exit_status, scratch)
-    return {**outcome, "elapsed_s": round(time.monotonic() - began, 3)}
+    outcome = _judge(exit_status, said[:_STDERR_BYTES].decode(errors="replace"), scratch)
+    outcome["elapsed_s"] = round(time.monotonic() - began, 3)
+    (scratch / "stderr.txt").write_bytes(said)
+    return outcome
 
 
 def _is_same_trace(trace):
@@ -117,17 +123,15 @@ def _is_same_trace(trace):
         return False
 
 
-def _judge(exit_status, scratch):
+def _judge(exit_status, said, scratch):
     """Status, exit status and reason."""
-    with open(scratch / "stderr.txt", "rb") as file:
-        said = [line for line in file.read(_STDERR_BYTES).decode(errors="replace").splitlines()
-                if ": warning: " not in line]
+    said = [line for line in said.splitlines() if ": warning: " not in line]
     found = {"status": STATUS.get(exit_status, "killed"), "exit": exit_status, "reason": said[0] if said else ""}
     if exit_status is None:
         return {**found, "reason": "it ran far beyond its wall limit"}
     if exit_status < 0:
         return {**found, "reason": f"killed by {signal.Signals(-exit_status).name}"}
-    if exit_status == 2 and str(scratch) in found["reason"]:
+    if exit_status == 2 and found["reason"].startswith((f"{scratch}/", "rvma: error: --out: ")):
         return {**found, "status": "killed"}  # results that could not be written
     if exit_status > 1:
         return found
@@ -158,6 +162,9 @@ def read_outcome(directory, point_id):
 
 
 def main(arguments):
+    end_with_parent(signal.SIGTERM)
+    if os.environ.get("RVMA_PARENT", str(os.getppid())) != str(os.getppid()):
+        return 1  # it had ended before
     directory, *ids = arguments
     children = Children()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -167,6 +174,9 @@ def main(arguments):
             if read_outcome(directory, point_id) is None:  # of a batch that was killed, it may be there
                 run_point(directory, point_id, os.environ["RVMA"], children)
     except Stopped:
+        return 1
+    except OSError as failure:
+        print(f"rvma: error: sweep: {os_error_text(failure)}", file=sys.stderr)
         return 1
     return 0
 

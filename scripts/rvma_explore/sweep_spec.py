@@ -45,6 +45,7 @@ class Spec:
     keep: str = "stats"  # of what a run writes
     blocks: list = field(default_factory=list)
     columns: list = field(default_factory=list)  # {"path", "how"}
+    missing: Mistakes = None  # traces that are not there: told together with what is wrong in the others
 
     def points(self):
         """How many design points, without making them."""
@@ -61,6 +62,7 @@ class _Reader:
         self.root, self.directory, self.program = root, path.parent, program
         self.mistakes = Mistakes()
         self.spec = Spec(str(path), root.position)
+        self.spec.missing = Mistakes()
 
     def read(self):
         if self.root.kind != "object":
@@ -73,6 +75,8 @@ class _Reader:
             else:
                 self.mistakes.add(self.root.names[name], f"unknown key {quoted(name)}", nearest_hint(name, readers))
         self.check_together()
+        if self.mistakes.lines:
+            self.mistakes.lines += self.spec.missing.lines
         self.mistakes.raise_if_any()
         return self.spec
 
@@ -172,8 +176,8 @@ class _Reader:
     def trace_file(self, node, label, text):
         path = self.directory / text
         if not path.is_file():
-            self.mistakes.add(node.position, f"traces: no such file: {quoted(path.absolute())}",
-                              "expected a path relative to the specification")
+            self.spec.missing.add(node.position, f"traces: no such file: {quoted(path.absolute())}",
+                                  "expected a path relative to the specification")
         return TraceSpec(label, node.position, file=path)
 
     def trace_generator(self, node, label, text):
@@ -290,5 +294,5 @@ class _Reader:
 
 
 def read_spec(path, program):
-    """A Spec that is right by itself: names, types, units, ranges, files. Raises Mistakes with all that is wrong."""
+    """A Spec that is right by itself: names, types, units, ranges, files (of traces: see Spec.missing). Raises Mistakes with all that is wrong."""
     return _Reader(positioned_json.load(path), Path(path), program).read()

@@ -8,10 +8,15 @@ import random
 import re
 import shutil
 import sqlite3
+import sys
 import unittest
 
 import browser
 from system_test import SOURCE, SystemTest
+
+sys.path.insert(0, os.path.join(SOURCE, "scripts"))
+
+from rvma_explore import report_load, report_sensitivity, report_sweep  # noqa: E402
 
 
 class Page(html.parser.HTMLParser):
@@ -339,16 +344,10 @@ class ReportSweep(ReportTest):
         self.assertEqual([dict(zip(names, point)) for point in page.json["sweep0"]["points"]], points)
 
     def test_sensitivities_are_those_of_their_definitions(self):
-        from_package = os.path.join(SOURCE, "scripts")
-        import sys
-        sys.path.insert(0, from_package)
-        self.addCleanup(sys.path.remove, from_package)
-        from rvma_explore import report_load, report_sweep
-
-        self.assertAlmostEqual(report_sweep.rank_correlation([1, 2, 3, 4], [10, 20, 25, 90]), 1.0)
-        self.assertAlmostEqual(report_sweep.rank_correlation([1, 2, 3, 4], [9, 7, 5, 1]), -1.0)
-        self.assertAlmostEqual(report_sweep.rank_correlation([1, 2, 3, 4, 5], [5, 6, 7, 8, 7]), 0.8207826816681233)
-        self.assertIsNone(report_sweep.rank_correlation([1, 1, 1], [1, 2, 3]))
+        self.assertAlmostEqual(report_sensitivity.rank_correlation([1, 2, 3, 4], [10, 20, 25, 90]), 1.0)
+        self.assertAlmostEqual(report_sensitivity.rank_correlation([1, 2, 3, 4], [9, 7, 5, 1]), -1.0)
+        self.assertAlmostEqual(report_sensitivity.rank_correlation([1, 2, 3, 4, 5], [5, 6, 7, 8, 7]), 0.8207826816681233)
+        self.assertIsNone(report_sensitivity.rank_correlation([1, 1, 1], [1, 2, 3]))
         for seed in range(1, 6):
             with self.subTest(seed=seed):
                 directory = self.tmp / f"sweep{seed}"
@@ -357,16 +356,16 @@ class ReportSweep(ReportTest):
                 axes = {axis.name: axis for axis in report_sweep.axes_of(sweep)}
                 self.assertEqual(set(axes), {"nic.windows.on_chip", "fabric.link.rate_gbps", "nic.windows.policy"})
                 metric = next(column for column in sweep.columns if column.name == "goodput_gbps")
-                correlation, means, spread = report_sweep.sensitivity(sweep, axes["nic.windows.on_chip"], metric)
+                told = report_sensitivity.sensitivity(sweep, axes["nic.windows.on_chip"], metric)
                 by_value = {}
                 for point in points:
                     by_value.setdefault(point["nic.windows.on_chip"], []).append(point["goodput_gbps"])
                 expected = {value: sum(all_) / len(all_) for value, all_ in by_value.items()}
-                self.assertEqual({value: mean for value, mean, _ in means}, expected)
+                self.assertEqual({value: mean for value, mean, _ in told.means}, expected)
                 overall = sum(point["goodput_gbps"] for point in points) / len(points)
-                self.assertAlmostEqual(spread, (max(expected.values()) - min(expected.values())) / overall)
-                self.assertIsNotNone(correlation)
-                self.assertIsNone(report_sweep.sensitivity(sweep, axes["nic.windows.policy"], metric)[0])
+                self.assertAlmostEqual(told.spread, (max(expected.values()) - min(expected.values())) / overall)
+                self.assertIsNotNone(told.correlation)
+                self.assertIsNone(report_sensitivity.sensitivity(sweep, axes["nic.windows.policy"], metric).correlation)
 
     def test_on_chip_bytes_come_from_the_points_where_the_sweep_has_none(self):
         make_sweep(self.tmp / "sweep", 3)
@@ -389,8 +388,8 @@ class ReportSweep(ReportTest):
 CHROMIUM = browser.find_chromium()
 
 
-class ReportInBrowser(ReportTest):
-    """The page in a headless Chromium: scripts run without errors, nothing is loaded, hovering and sorting work."""
+class BrowserTest(ReportTest):
+    """Tests of a page in a headless Chromium."""
 
     @classmethod
     def setUpClass(cls):
@@ -412,6 +411,10 @@ class ReportInBrowser(ReportTest):
         self.assertEqual([url for url in page.requests if not url.startswith("file:")], [])
         self.assertEqual(len(page.requests), 1, page.requests)
         return page
+
+
+class ReportInBrowser(BrowserTest):
+    """Scripts run without errors, nothing is loaded, hovering and sorting work."""
 
     def test_runs(self):
         page = self.open(self.results("pingpong", SOURCE / "traces/pingpong.trace"),

@@ -21,7 +21,7 @@ from system_test import RVMA, SOURCE, SystemTest
 PACKAGES = pathlib.Path(RVMA).absolute().parent.parent / "share" / "rvma" / "python"
 sys.path.insert(0, str(PACKAGES))
 
-from rvma_explore import quantities, sampling, sweep, sweep_columns  # noqa: E402
+from rvma_explore import quantities, sampling, sweep, sweep_columns, sweep_effects  # noqa: E402
 from rvma_explore.mistakes import Mistakes  # noqa: E402
 from rvma_explore.program import Program  # noqa: E402
 from rvma_explore.sweep_plan import make_plan  # noqa: E402
@@ -335,6 +335,16 @@ class SweepMistakes(SweepTest):
         self.assertEqual(len(done.stderr.splitlines()), 21)
         self.assertIn("... and 10 more errors", done.stderr)
 
+    def test_a_trace_that_is_missing_hides_no_other_mistake(self):
+        (self.tmp / "s.json").write_text(
+            '{"traces": ["nope.trace", {"gen": "pingpang"}, "bad.trace", "pp.trace"], "axes": {"grid": {"nic.table.rows": [100]}}}')
+        done = self.sweep("s.json", "--out", "o", status=2)
+        for said in ("s.json:1:13: error: traces: no such file", "s.json:1:35: error: ", "bad.trace:1:1: error: ",
+                     "100 is not a power of two"):
+            self.assertIn(said, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 4)
+        self.assertFalse((self.tmp / "o").exists())
+
     def test_comments_and_trailing_commas_are_fine(self):
         (self.tmp / "s.json").write_text('/* a */ {"traces": ["pp.trace",], // b\n}')
         self.assertIn("1 point ", self.sweep("s.json", "--dry-run").stdout)
@@ -368,6 +378,7 @@ class SweepRuns(SweepTest):
         self.assertEqual(self.runs_of(), 3)
         again = self.sweep(spec, "--engine", "local", "--out", "o")
         self.assertIn("0 to run, 3 finished", again.stdout)
+        self.assertIn("rvma report o\n", again.stdout)
         self.assertEqual(self.runs_of(), 3)
         # A larger specification runs what is new, one with another option all of it.
         self.sweep(self.spec(seeds=[0, 1, 2, 3]), "--engine", "local", "--out", "o")
@@ -478,12 +489,17 @@ class SweepRuns(SweepTest):
             parser = max(limit["share"] for limit in stats["limits"] if limit["unit"].endswith(".nic.parser.parse"))
             if row["protocol"] == "rvma":
                 self.assertEqual(float(row["share.nic.parser.parse"]), parser)
+            on_chip = stats["on_chip_bytes"]
+            for name, expected in (("", on_chip["total"]), ("_without_peers", on_chip["total"] - on_chip["peers"]),
+                                   ("_windows", on_chip["windows"])):  # RDMA's NIC has other structures
+                self.assertEqual(row[f"on_chip_bytes{name}"], str(expected) if row["protocol"] == "rvma" else "")
 
     def test_every_figure_of_the_whole_run_has_a_column(self):
         self.sweep(self.spec(), "--engine", "local", "--out", "o")
         stats = json.loads((next((self.tmp / "o" / "points").glob("*/stats.json"))).read_text())
         sources = {column.source for column in sweep_columns.RESULTS}
-        for section in ("totals", "latency_ns", "breakdown_ns", "bandwidth_gbps", "message_rate_mpps", "bottleneck", "next"):
+        for section in ("totals", "latency_ns", "breakdown_ns", "bandwidth_gbps", "message_rate_mpps", "bottleneck", "next",
+                        "on_chip_bytes"):
             for path in sweep_columns.flatten(stats[section], section):
                 self.assertIn(path, sources)
         for column in sweep_columns.RESULTS:
@@ -510,11 +526,31 @@ class SweepRuns(SweepTest):
                     self.assertEqual(point[name], kind(row[name]), name)
         self.assertEqual((columns["nic.clock_mhz"]["unit"], columns["nic.clock_mhz"]["kind"]), ("mhz", "axis"))
         self.assertEqual(columns["put_to_completion_p50_ns"]["unit"], "ns")
+        self.assertEqual((columns["on_chip_bytes_buffers"]["unit"], columns["on_chip_bytes_buffers"]["type"]),
+                         ("bytes", "INTEGER"))
         self.assertTrue(all(column["meaning"] for column in columns.values()))
         # What differs from machine to machine and from run to run is elsewhere.
         self.assertFalse({"wall_s", "peak_rss_bytes"} & set(columns))
         with open(self.tmp / "o" / "host.csv", newline="") as file:
             self.assertEqual([float(row["wall_s"]) > 0 for row in csv.DictReader(file)], [True] * 4)
+
+    def test_a_key_that_changes_nothing_is_told(self):
+        # nic.receive.parse_latency, 4 cycles, has the look-up's latency in it.
+        done = self.sweep(self.spec(axes={"grid": {"nic.table.latency": ["1cyc", "2cyc", "3cyc"],
+                                                   "host.pcie.read_latency": ["250ns", "500ns"]}}),
+                          "--engine", "local", "--out", "o")
+        self.assertIn("warning: nic.table.latency had no effect", done.stderr)
+        self.assertNotIn("read_latency", done.stderr)
+        # Of sampled points none differ in one key alone: nothing is said of them.
+        self.assertEqual(self.idle([("a", 1), ("b", 2)], [5, 5]), [])
+        self.assertEqual(self.idle([("a", 1), ("a", 2)], [5, 5]), ["y"])
+        self.assertEqual(self.idle([("a", 1), ("a", 2), ("b", 1), ("b", 2)], [5, 5, 7, 7]), ["y"])
+        self.assertEqual(self.idle([("a", 1), ("a", 2), ("b", 1), ("b", 2)], [5, 5, 7, 8]), [])
+
+    def idle(self, values, figures):
+        columns = [sweep_columns.Column(name, "", "", kind, "") for name, kind in
+                   (("x", "axis"), ("y", "axis"), ("time_ns", "result"), ("events", "result"))]
+        return sweep_effects.idle_axes(columns, [[*at, figure, number] for number, (at, figure) in enumerate(zip(values, figures))])
 
     def test_gather_takes_what_there_is(self):
         self.sweep(self.spec(seeds=[1, 2, 3]), "--engine", "local", "--out", "o")
@@ -624,6 +660,25 @@ class SweepSnakemake(KilledSweep):
         self.doom(1, f'[ $(grep -c "^1$" "{self.log}") -gt 1 ] || {{ kill -9 $PPID; sleep 1; exit 1; }}')
         self.sweep(self.spec(seeds=[1, 2]), "--out", "o")
         self.assertEqual((self.runs_of(1), self.runs_of(2)), (2, 1))
+
+    def test_what_snakemake_does_not_take_is_told_before_anything_is_planned(self):
+        (self.tmp / "wrong.json").write_text("[]")  # would be told second
+        for words, said in ((["--profile", "nope"], "no config.yaml found"),
+                            (["--", "--bogus-option"], "unrecognized arguments: --bogus-option")):
+            for more in ([], ["--dry-run"]):
+                done = self.sweep("wrong.json", "--out", "o", *more, *words, status=2)
+                self.assertRegex(done.stderr, "^rvma: error: sweep: snakemake says: .*" + said)
+                self.assertFalse((self.tmp / "o").exists())
+        self.sweep(self.spec(), "--dry-run", "--profile", "slurm", "--", "--set-resources", "points:mem_mb=8000")
+
+    def test_what_goes_wrong_in_snakemake_is_told(self):
+        bare = self.tmp / "profile"
+        bare.mkdir()
+        (bare / "config.yaml").write_text("cluster: 'echo the cluster is away >&2; exit 7 #'\njobs: 2\n")
+        done = self.sweep(self.spec(), "--out", "o", "--profile", bare, status=1)
+        self.assertIn("1 point has no outcome: see o/snakemake.log", done.stderr)
+        self.assertIn("Error submitting jobscript (exit code 7)", done.stderr)
+        self.assertNotIn("rvma report", done.stdout)
 
     def test_without_snakemake_it_says_what_to_do(self):
         bare = self.tmp / "bin"

@@ -2,6 +2,7 @@
 #include "report/atomic_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 
 namespace rvma {
 namespace {
@@ -71,8 +73,7 @@ TEST_F(AtomicFileTest, SaysWhatCannotBeWritten) {
   fs::create_directory(path("taken"));
   std::ofstream(path("taken/inside")) << "x";
   AtomicFile onto_directory(path("taken"));
-  ASSERT_FALSE(onto_directory.open());
-  EXPECT_TRUE(onto_directory.commit());
+  EXPECT_TRUE(onto_directory.open());
   EXPECT_TRUE(fs::is_directory(path("taken")));
 }
 
@@ -83,6 +84,39 @@ TEST_F(AtomicFileTest, AStreamThatFailedIsNotCommitted) {
   file.stream().setstate(std::ios::badbit);
   EXPECT_TRUE(file.commit());
   EXPECT_FALSE(fs::exists(path("a.csv")));
+}
+
+TEST_F(AtomicFileTest, FollowsLinksAndLeavesThem) {
+  std::ofstream(path("real.csv")) << "old";
+  fs::create_symlink("real.csv", path("link.csv"));
+  fs::create_symlink("link.csv", path("second.csv"));
+  fs::create_symlink("later.csv", path("dangling.csv"));
+  for (const char* name : {"second.csv", "dangling.csv"}) {
+    AtomicFile file(path(name));
+    ASSERT_FALSE(file.open());
+    file.stream() << "new";
+    ASSERT_FALSE(file.commit());
+    EXPECT_TRUE(fs::is_symlink(path(name)));
+    EXPECT_EQ(content(path(name)), "new");
+  }
+  EXPECT_TRUE(fs::is_symlink(path("link.csv")));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path("real.csv"))));
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path("later.csv"))));
+  EXPECT_EQ(files(), 5);
+}
+
+TEST_F(AtomicFileTest, WritesIntoAPipeAndLeavesIt) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = content(path("pipe")); });
+  AtomicFile file(path("pipe"));
+  ASSERT_FALSE(file.open());
+  file.stream() << "through";
+  ASSERT_FALSE(file.commit());
+  reader.join();
+  EXPECT_EQ(read, "through");
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
+  EXPECT_EQ(files(), 1);
 }
 
 }  // namespace

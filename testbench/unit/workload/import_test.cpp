@@ -250,6 +250,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"Nodes 2\nConnections 2\n0->1 start 0 size 1\n",
                 "f:2:1: error: the header promises 2 connections, the file has 1"},
         Mistake{"Nodes 2\nConnections 1\n0->2 start 0 size 1\n", "f:3:4: error: node 2 is out of range"},
+        Mistake{"Nodes 2\nConnections 1\n0->1 id 1 trigger 1 size 1\ntrigger id 1 oneshot\n",
+                "f:4:1: error: no header says how many triggers there are"},
         Mistake{"Nodes 2\nConnections 1\n0->1 start 0\n", "f:3:13: error: the connection has no size"},
         Mistake{"Nodes 2\nConnections 1\n0->1 start 0 size\n", "f:3:18: error: the line ends behind 'size'"},
         Mistake{"Nodes 2\nConnections 1\n0->1 start 0 size 0\n", "f:3:19: error: 'size 0'"},
@@ -351,6 +353,9 @@ TEST(ImportHpcc, MistakesOfATopology) {
   EXPECT_THAT(said("3 1 2\n0\n1 0 1Gbps 1us 0\n"),
               HasSubstr("f:1:5: error: the header promises 2 links, the file has 1"));
   EXPECT_THAT(said("3 1 2\n"), HasSubstr("f:1:3: error: the header promises 1 switch, the file has 0"));
+  EXPECT_THAT(said("3 1 1\n0\n1 0 1Gbps 1us 0\n"), HasSubstr("f:1:1: error: no links lead from node 0 to node 2"));
+  EXPECT_THAT(said("4 2 2\n0 1\n2 0 1Gbps 1us 0\n3 1 1Gbps 1us 0\n"),
+              HasSubstr("f:1:1: error: no links lead from node 0 to node 1"));
 }
 
 // -------------------------------------------------------------------------------------------------------------- Chakra
