@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <array>
-
-#include "base/random.hpp"
-
 namespace rvma::check {
 
 namespace {
@@ -94,18 +91,6 @@ std::string text_of(const Snapshot& seen) {
   return text;
 }
 
-std::uint64_t mixed(const std::string& bytes, std::uint64_t seed) {
-  std::uint64_t digest = mix64(seed + bytes.size());
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    std::uint64_t word = 0;
-    for (std::size_t k = i; k < std::min(i + 8, bytes.size()); ++k) {
-      word = word << 8U | static_cast<std::uint8_t>(bytes[k]);
-    }
-    digest = mix64(digest ^ mix64(word + seed));
-  }
-  return digest;
-}
-
 /// Messages of one packet that fit any buffer and open any window of the check.
 std::vector<MessageSpec> with_probes(const Scenario& scenario) {
   std::vector<MessageSpec> messages = scenario.messages;
@@ -131,20 +116,39 @@ Explorer::Explorer(const Scenario& scenario)
 Findings Explorer::explore(std::uint64_t most_states) {
   most_states_ = most_states;
   const State first{Reference{scenario_, messages_}, true};
-  is_new(first);
-  visit(first);
+  const ModelUnderTest model{scenario_, messages_, config_};
+  is_new(first, model);
+  visit(first, model);
   findings_.states = visited_.size();
+  findings_.inner_states = inner_visited_.size();
   return findings_;
 }
 
-bool Explorer::is_new(const State& state) {
-  std::string bytes;
-  state.reference.pack(bytes);
-  bytes.push_back(state.event_left ? '1' : '0');
-  return visited_.insert({mixed(bytes, 1), mixed(bytes, 2)}).second;
+bool Explorer::is_new(const State& state, const ModelUnderTest& model) {
+  const Digest of_reference = digest_of(state);
+  visited_.insert(of_reference);
+  Digester both;
+  both.put(of_reference);
+  both.put(model.inner_state());
+  return inner_visited_.insert(both.digest()).second;
 }
 
-void Explorer::visit(const State& state) {
+Digest Explorer::digest_of(const State& state) {
+  std::string bytes;
+  state.reference.pack(bytes);
+  Digester out;
+  out.put(state.event_left ? 1 : 0);
+  for (std::size_t i = 0; i < bytes.size(); i += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t k = i; k < std::min(i + 8, bytes.size()); ++k) {
+      word = word << 8U | static_cast<std::uint8_t>(bytes[k]);
+    }
+    out.put(word);
+  }
+  return out.digest();
+}
+
+void Explorer::visit(const State& state, const ModelUnderTest& model) {
   for (const Action& action : actions_of(state)) {
     if (!findings_.failure.empty()) return;
     if (most_states_ != 0 && visited_.size() >= most_states_) {
@@ -153,11 +157,13 @@ void Explorer::visit(const State& state) {
     }
     Observed expected;
     const State next = after(state, action, expected);
+    ModelUnderTest moved = model;
     ++findings_.transitions;
-    if (!agrees(state, action, next, expected)) return;
-    if (!is_new(next)) continue;
-    path_.push_back({action, state.reference.senders().arrival(action.message, action.packet)});
-    visit(next);
+    if (!agrees(state, action, expected, moved)) return;
+    if (!is_new(next, moved)) continue;
+    if (!ends_well(action, next, moved)) return;
+    path_.push_back(action);
+    visit(next, moved);
     path_.pop_back();
   }
 }
@@ -198,36 +204,35 @@ Explorer::State Explorer::after(const State& state, const Action& action, Observ
 
 // -------------------------------------------------------------------------------------------------------- comparison
 
-void Explorer::replay(ModelUnderTest& model) const {
-  for (const Step& step : path_) model.apply(step.action, step.arrival);
+bool Explorer::agrees(const State& before, const Action& action, const Observed& expected, ModelUnderTest& model) {
+  ending_.clear();
+  const Observed seen = model.apply(action, before.reference.senders().arrival(action.message, action.packet));
+  if (!(seen == expected)) {
+    fail("the step itself", &action, "expected " + text_of(expected) + "\n  model    " + text_of(seen));
+    return false;
+  }
+  model.acknowledge();
+  return true;
 }
 
-bool Explorer::agrees(const State& before, const Action& action, const State& next, const Observed& expected) {
+bool Explorer::ends_well(const Action& action, const State& state, const ModelUnderTest& model) {
+  const Snapshot should = state.reference.snapshot();
+  const Snapshot is = ModelUnderTest{model}.snapshot();
+  if (!(should == is)) {
+    fail("what shows after it", &action, "expected " + text_of(should) + "\n  model    " + text_of(is));
+    return false;
+  }
   for (const Ending ending : {Ending::drain, Ending::probe}) {
-    ModelUnderTest model(scenario_, messages_, config_);
-    replay(model);
     ending_.clear();
-    const Observed seen = model.apply(action, before.reference.senders().arrival(action.message, action.packet));
-    if (!(seen == expected)) {
-      fail("the step itself", &action, "expected " + text_of(expected) + "\n  model    " + text_of(seen));
-      return false;
-    }
-    const Snapshot should = next.reference.snapshot();
-    const Snapshot is = model.snapshot();
-    if (!(should == is)) {
-      fail("what shows after it", &action, "expected " + text_of(should) + "\n  model    " + text_of(is));
-      return false;
-    }
-    if (!ends_well(next.reference, model, ending)) {
-      fail(ending == Ending::drain ? "the ending (all that is left arrives)" : "the ending (probes, then all the rest)",
-           &action, findings_.failure);
-      return false;
-    }
+    if (run(ending, state.reference, model)) continue;
+    fail(ending == Ending::drain ? "the ending (all that is left arrives)" : "the ending (probes, then all the rest)",
+         &action, findings_.failure);
+    return false;
   }
   return true;
 }
 
-bool Explorer::ends_well(Reference reference, ModelUnderTest& model, Ending ending) {
+bool Explorer::run(Ending ending, Reference reference, ModelUnderTest model) {
   if (ending == Ending::probe && !send_probes(reference, model)) return false;
   if (!drain(reference, model) || !finish_epochs(reference, model)) return false;
   if (ending == Ending::probe && reference.is_open()) {
@@ -296,7 +301,7 @@ bool Explorer::finish_epochs(Reference& reference, ModelUnderTest& model) {
 void Explorer::fail(const std::string& what, const Action* last, const std::string& difference) {
   std::string text = fmt::format("{}\n", describe(scenario_));
   std::size_t number = 0;
-  for (const Step& step : path_) text += fmt::format("  {}. {}\n", ++number, text_of(step.action));
+  for (const Action& step : path_) text += fmt::format("  {}. {}\n", ++number, text_of(step));
   text += fmt::format("  {}. {}\n", ++number, text_of(*last));
   for (const Action& step : ending_) text += fmt::format("  then {}\n", text_of(step));
   findings_.failure = text + fmt::format("differs in {}:\n  {}", what, difference);
