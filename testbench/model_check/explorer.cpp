@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 namespace rvma::check {
 
 namespace {
@@ -117,20 +118,22 @@ Findings Explorer::explore(std::uint64_t most_states) {
   most_states_ = most_states;
   const State first{Reference{scenario_, messages_}, true};
   const ModelUnderTest model{scenario_, messages_, config_};
-  is_new(first, model);
+  note(first, model);
   visit(first, model);
   findings_.states = visited_.size();
   findings_.inner_states = inner_visited_.size();
   return findings_;
 }
 
-bool Explorer::is_new(const State& state, const ModelUnderTest& model) {
+Explorer::News Explorer::note(const State& state, const ModelUnderTest& model) {
   const Digest of_reference = digest_of(state);
-  visited_.insert(of_reference);
   Digester both;
   both.put(of_reference);
   both.put(model.inner_state());
-  return inner_visited_.insert(both.digest()).second;
+  News news;
+  news.inside = inner_visited_.insert(both.digest()).second;
+  news.outside = news.inside && visited_.insert(of_reference).second;
+  return news;
 }
 
 Digest Explorer::digest_of(const State& state) {
@@ -148,40 +151,91 @@ Digest Explorer::digest_of(const State& state) {
   return out.digest();
 }
 
+bool Explorer::is_stopped() {
+  findings_.cut_short = most_states_ != 0 && visited_.size() >= most_states_;
+  return findings_.cut_short || !findings_.failure.empty();
+}
+
 void Explorer::visit(const State& state, const ModelUnderTest& model) {
+  if (!repeat_packets(state, model)) return;
   for (const Action& action : actions_of(state)) {
-    if (!findings_.failure.empty()) return;
-    if (most_states_ != 0 && visited_.size() >= most_states_) {
-      findings_.cut_short = true;
-      return;
-    }
-    Observed expected;
-    const State next = after(state, action, expected);
-    ModelUnderTest moved = model;
-    ++findings_.transitions;
-    if (!agrees(state, action, expected, moved)) return;
-    if (!is_new(next, moved)) continue;
-    if (!ends_well(action, next, moved)) return;
-    path_.push_back(action);
-    visit(next, moved);
-    path_.pop_back();
+    if (is_stopped() || !take(state, model, action)) return;
   }
+}
+
+/// Packets that come again lead back to the same state, the model's inside as well: then one copy of it takes them all.
+/// False: a difference.
+bool Explorer::repeat_packets(const State& state, const ModelUnderTest& model) {
+  State repeated = state;
+  ModelUnderTest moved = model;
+  const Digest inside = model.inner_state();
+  bool is_same = true;
+  for (const Action& action : repeats_of(state)) {
+    if (is_stopped()) return false;
+    if (is_same) {
+      if (!agrees(state, action, repeated.reference.apply(action), moved)) return false;
+      is_same = moved.inner_state() == inside;
+    }
+    if (is_same) {
+      ++findings_.transitions;
+    } else if (!take(state, model, action)) {
+      return false;
+    }
+  }
+  if (digest_of(repeated) == digest_of(state)) return true;
+  throw std::logic_error("a packet that comes again has changed the reference");
+}
+
+/// Goes on where the action leads to something new. False: a difference.
+bool Explorer::take(const State& state, const ModelUnderTest& model, const Action& action) {
+  Observed expected;
+  const State next = after(state, action, expected);
+  ModelUnderTest moved = model;
+  ++findings_.transitions;
+  if (!agrees(state, action, expected, moved)) return false;
+  const News news = note(next, moved);
+  if (!news.inside) return true;
+  if (!looks_right(action, next, moved)) return false;
+  if (news.outside && !ends_well(Ending::probe, action, next, moved)) return false;
+  if (has_all(next) && !ends_well(Ending::finish, action, next, moved)) return false;
+  path_.push_back(action);
+  visit(next, moved);
+  path_.pop_back();
+  return findings_.failure.empty();
+}
+
+/// Nothing is left to arrive or to land.
+bool Explorer::has_all(const State& state) const {
+  for (unsigned i = 0; i < scenario_.messages.size(); ++i) {
+    for (unsigned k = 0; k < scenario_.messages[i].packets(); ++k) {
+      if (!state.reference.is_disposed(i, k)) return false;
+    }
+  }
+  return true;
 }
 
 // ------------------------------------------------------------------------------------------------- what may happen
 // next
+
+std::vector<Action> Explorer::repeats_of(const State& state) const {
+  const Reference& reference = state.reference;
+  std::vector<Action> actions;
+  for (std::uint8_t i = 0; i < scenario_.messages.size(); ++i) {
+    for (std::uint8_t k = 0; k < scenario_.messages[i].packets(); ++k) {
+      if (reference.is_on_the_way(i, k)) actions.push_back({Act::again, i, k});
+      if (reference.is_disposed(i, k)) actions.push_back({Act::resend, i, k});
+    }
+  }
+  return actions;
+}
 
 std::vector<Action> Explorer::actions_of(const State& state) const {
   const Reference& reference = state.reference;
   std::vector<Action> actions;
   for (std::uint8_t i = 0; i < scenario_.messages.size(); ++i) {
     for (std::uint8_t k = 0; k < scenario_.messages[i].packets(); ++k) {
-      if (!reference.has_arrived(i, k)) {
-        actions.push_back({Act::arrive, i, k});
-        continue;
-      }
+      if (!reference.has_arrived(i, k)) actions.push_back({Act::arrive, i, k});
       if (reference.is_on_the_way(i, k)) actions.push_back({Act::land, i, k});
-      actions.push_back({reference.is_disposed(i, k) ? Act::resend : Act::again, i, k});
     }
   }
   for (std::uint8_t sender = 0; scenario_.hears && sender < kSenders; ++sender) {
@@ -215,21 +269,19 @@ bool Explorer::agrees(const State& before, const Action& action, const Observed&
   return true;
 }
 
-bool Explorer::ends_well(const Action& action, const State& state, const ModelUnderTest& model) {
+bool Explorer::looks_right(const Action& action, const State& state, const ModelUnderTest& model) {
   const Snapshot should = state.reference.snapshot();
   const Snapshot is = ModelUnderTest{model}.snapshot();
-  if (!(should == is)) {
-    fail("what shows after it", &action, "expected " + text_of(should) + "\n  model    " + text_of(is));
-    return false;
-  }
-  for (const Ending ending : {Ending::drain, Ending::probe}) {
-    ending_.clear();
-    if (run(ending, state.reference, model)) continue;
-    fail(ending == Ending::drain ? "the ending (all that is left arrives)" : "the ending (probes, then all the rest)",
-         &action, findings_.failure);
-    return false;
-  }
-  return true;
+  if (should == is) return true;
+  fail("what shows after it", &action, "expected " + text_of(should) + "\n  model    " + text_of(is));
+  return false;
+}
+
+bool Explorer::ends_well(Ending ending, const Action& action, const State& state, const ModelUnderTest& model) {
+  ending_.clear();
+  if (run(ending, state.reference, model)) return true;
+  fail(ending == Ending::finish ? "the ending" : "the ending (probes, then all the rest)", &action, findings_.failure);
+  return false;
 }
 
 bool Explorer::run(Ending ending, Reference reference, ModelUnderTest model) {

@@ -24,8 +24,8 @@ struct Findings {
 
 /// Depth first. A state is the reference's, the model's, and whether one of the events may still happen; states that
 /// are equal are gone on from once. Any packet that has arrived may come again at any point, as often as it likes. Each
-/// transition is made by a copy of the reference and by one of the model, and has to show the same. In each state both
-/// are also taken through fixed endings (see Ending), which go on for longer than one event allows.
+/// transition is made by a copy of the reference and by one of the model, and has to show the same. Fixed endings (see
+/// Ending) go on for longer than one event allows.
 class Explorer {
  public:
   explicit Explorer(const Scenario& scenario);
@@ -37,15 +37,26 @@ class Explorer {
     Reference reference;
     bool event_left;
   };
-  enum class Ending : std::uint8_t { drain, probe };
+  enum class Ending : std::uint8_t { finish, probe };
 
   void visit(const State& state, const ModelUnderTest& model);
+  bool repeat_packets(const State& state, const ModelUnderTest& model);
+  bool take(const State& state, const ModelUnderTest& model, const Action& action);
+  bool is_stopped();
+  std::vector<Action> repeats_of(const State& state) const;
   std::vector<Action> actions_of(const State& state) const;
   State after(const State& state, const Action& action, Observed& seen) const;
   static Digest digest_of(const State& state);
-  bool is_new(const State& state, const ModelUnderTest& model);
+  /// Whether it is new to the reference, and whether it is with what is inside the model.
+  struct News {
+    bool outside;
+    bool inside;
+  };
+  News note(const State& state, const ModelUnderTest& model);
+  bool has_all(const State& state) const;
   bool agrees(const State& before, const Action& action, const Observed& expected, ModelUnderTest& model);
-  bool ends_well(const Action& action, const State& state, const ModelUnderTest& model);
+  bool looks_right(const Action& action, const State& state, const ModelUnderTest& model);
+  bool ends_well(Ending ending, const Action& action, const State& state, const ModelUnderTest& model);
   bool run(Ending ending, Reference reference, ModelUnderTest model);
   bool step(Reference& reference, ModelUnderTest& model, const Action& action);
   bool drain(Reference& reference, ModelUnderTest& model);
