@@ -29,6 +29,7 @@
 #include "report/message_log.hpp"
 #include "report/progress.hpp"
 #include "report/recorder.hpp"
+#include "report/recovery_log.hpp"
 #include "report/run_report.hpp"
 #include "report/scoreboard.hpp"
 #include "report/series.hpp"
@@ -388,6 +389,12 @@ class Run {
     nic_observers_.add(recorder_);
     recording_->attach(registry_, trace, config, timeline_run(), nic_observers_);
     if (series_) nic_observers_.add(*series_);
+    const std::vector<FaultEvent>& events = config.fabric.faults.events->events;
+    if (std::any_of(events.begin(), events.end(),
+                    [](const FaultEvent& e) { return e.kind == FaultKind::node_crash; })) {
+      recovery_log_ = std::make_unique<RecoveryLog>(config.nic.history);
+      nic_observers_.add(*recovery_log_);
+    }
     std::vector<PlayerObserver*> player_observers{&recorder_, &limits_};
     if (options.check) {
       scoreboard_ = std::make_unique<Scoreboard>(
@@ -580,6 +587,8 @@ class Run {
     report.peak_rss_bytes = peak_rss_bytes();
     report.recorder = &recorder_;
     report.scoreboard = scoreboard_.get();
+    if (recovery_log_) recovery_log_->finish();
+    report.recovery = recovery_log_.get();
     report.stats = &context_.stats();
     report.on_chip = on_chip_bytes(config_.nic);
     report.limits = limits_.limits(recorder_.region());
@@ -603,7 +612,8 @@ class Run {
   Watch watch_;
   Progress progress_;
   std::unique_ptr<Scoreboard> scoreboard_;
-  std::unique_ptr<MessageLog> message_log_;  ///< null: the trace has no messages
+  std::unique_ptr<RecoveryLog> recovery_log_;  ///< null: no node is told to crash
+  std::unique_ptr<MessageLog> message_log_;    ///< null: the trace has no messages
   std::unique_ptr<SettleClock> settle_clock_;
   ObserverList nic_observers_;
   std::unique_ptr<System> system_;

@@ -19,6 +19,7 @@ class PacketBitmap {
   void clear();
 
  private:
+  friend struct StateReader;  // of the model check
   void grow(std::uint32_t words_needed);
 
   std::vector<std::uint64_t> words_;  ///< a ring, its size a power of two; word w of the message at w % size
@@ -72,6 +73,7 @@ class BindingStore {
   const Binding& operator[](std::uint32_t entry) const { return entries_[entry]; }
 
  private:
+  friend struct StateReader;  // of the model check
   std::uint32_t capacity_;
   std::vector<Binding> entries_;
   std::vector<std::uint32_t> free_;  ///< last freed first: warm memory

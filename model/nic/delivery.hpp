@@ -48,6 +48,7 @@ class RefusalBudget {
   std::size_t storage_bytes() const { return told_.storage_bytes(); }
 
  private:
+  friend struct StateReader;  // of the model check
   std::uint32_t most_;
   FifoRing<Time> told_;
 };
@@ -127,6 +128,7 @@ class ReceiveContext {
   std::size_t state_bytes() const;
 
  private:
+  friend struct StateReader;  // of the model check
   struct Message {
     MessageState state = MessageState::unseen;
     Outcome outcome = Outcome::pending;  ///< as told; stays pending for a refusal that nobody may know

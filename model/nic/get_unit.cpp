@@ -29,6 +29,7 @@ GetUnit::GetUnit(const sc_core::sc_module_name& name, SimContext& context, const
       dma("dma"),
       transmit("transmit"),
       config_(config.get),
+      reliability_(config.reliability),
       completion_latency_(clock().time_of(config.completion.latency)),
       page_bytes_(page.count()),
       node_(node),
@@ -38,7 +39,8 @@ GetUnit::GetUnit(const sc_core::sc_module_name& name, SimContext& context, const
       observers_(observers),
       random_(context.seed(), path()),
       hand_on_(*this, "hand_on", [this] { hand_on(); }),
-      time_out_(*this, "time_out", [this] { look_at_time_outs(); }) {
+      time_out_(*this, "time_out", [this] { look_at_time_outs(); }),
+      open_again_(*this, "open_again", [this] { open_again(); }) {
   context.stats().add(path(), stats_);
 }
 
@@ -67,6 +69,7 @@ bool GetUnit::submit(const PutRequest& get, Cycles /*at*/) {
   entry.request = get;
   entry.state = State::opening;
   entry.tries = 0;
+  entry.openings = 0;
   ++stats_.gets;
   stats_.open.observe(++open_);
   open_window(index);
@@ -99,8 +102,7 @@ void GetUnit::open_window(Index index) {
     if (!has_room) windows_.abandon_window(allocated.window);
   }
   if (!has_room) {
-    ++stats_.without_window;
-    end(index, Outcome::busy, now());
+    wait_for_room(index);
     return;
   }
   get.window = allocated.window;
@@ -115,8 +117,7 @@ void GetUnit::opened(Index index, BufferId buffer, const Descriptor& window, Tab
   Get& get = gets_[index];
   if (status != TableStatus::ok) {
     windows_.abandon_window(get.window);
-    ++stats_.without_window;
-    end(index, Outcome::busy, now());
+    wait_for_room(index);
     return;
   }
   windows_.open_window(get.window);
@@ -124,6 +125,29 @@ void GetUnit::opened(Index index, BufferId buffer, const Descriptor& window, Tab
   observers_.tell(
       [&](NicObserver& observer) { observer.get_opened(node_, get.request.pid, get.window, buffer, window, now()); });
   ask(index);
+}
+
+/// As for a message that is refused `busy`: nic.reliability.rnr_tries retries, rnr_delay apart.
+void GetUnit::wait_for_room(Index index) {
+  Get& get = gets_[index];
+  if (get.openings == reliability_.rnr_tries) {
+    ++stats_.without_window;
+    end(index, Outcome::busy, now());
+    return;
+  }
+  ++get.openings;
+  ++stats_.window_retries;
+  openings_.push({now() + reliability_.rnr_delay.get(), index, get.uses});
+  open_again_.at(openings_.front().at);
+}
+
+void GetUnit::open_again() {
+  // Those that find no room again join behind.
+  while (!openings_.empty() && openings_.front().at <= now()) {
+    const Index index = openings_.pop().get;
+    open_window(index);
+  }
+  if (!openings_.empty()) open_again_.at(openings_.front().at);
 }
 
 void GetUnit::ask(Index index) {

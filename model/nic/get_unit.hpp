@@ -27,6 +27,7 @@ struct GetStats {
   Counter ended_ok{"gets", "gets whose bytes have come"};
   Counter ended_otherwise{"gets", "gets that ended with a refusal or a time-out"};
   Counter without_window{"gets", "of these, gets for which no window could be opened here"};
+  Counter window_retries{"retries", "times that a get waited to open its window again"};
   Counter timed_out{"gets", "of these, gets whose request was accepted and whose answer stayed away"};
   Counter requests{"requests", "requests of others that were accepted"};
   Counter requests_turned_away{"requests", "requests refused because the queue was full"};
@@ -35,8 +36,8 @@ struct GetStats {
   Peak open{"gets", "gets from acceptance to end at a time"};
   Peak serving{"requests", "requests being answered at a time"};
   BOOST_DESCRIBE_CLASS(GetStats, (),
-                       (gets, ended_ok, ended_otherwise, without_window, timed_out, requests, requests_turned_away,
-                        answers_ended, answers_failed, open, serving),
+                       (gets, ended_ok, ended_otherwise, without_window, window_retries, timed_out, requests,
+                        requests_turned_away, answers_ended, answers_failed, open, serving),
                        (), ())
 };
 
@@ -44,6 +45,8 @@ struct GetStats {
 /// receive path treats the answer as any message, and the get is over when the epoch is: its word, (outcome, bytes),
 /// takes the place of the completion word. A refusal or time-out of the request, or nic.get.timeout without a packet of
 /// the answer after the request was accepted, closes the window first, and cuts off what has bound there.
+///
+/// Where the NIC has no room for the window, the get is busy, and tries again as a put does that is refused so.
 ///
 /// A request holds one of nic.get.queue places from its acceptance to the end of its answer. The answer reads the
 /// buffer while it is sent; nothing reserves it.
@@ -81,7 +84,8 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
     State state = State::free;
     std::uint32_t uses = 0;  ///< of this entry: tells late events of an earlier get apart
     std::uint32_t tries = 0;
-    Mailbox mailbox;  ///< of the answer
+    std::uint32_t openings = 0;  ///< of its window that found no room
+    Mailbox mailbox;             ///< of the answer
     std::uint32_t key = 0;
     WindowId window;
     std::uint64_t activity = 0;  ///< packets of the answer when its time-out was last looked at
@@ -96,6 +100,8 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   void end_of_elaboration() override;
   void open_window(Index index);
   void opened(Index index, BufferId buffer, const Descriptor& window, TableStatus status);
+  void wait_for_room(Index index);
+  void open_again();
   void ask(Index index);
   void close(Index index, Outcome outcome);
   void close_window(Index index);
@@ -107,6 +113,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   bool is_current(Index index, std::uint32_t uses) const { return index < gets_.made() && gets_[index].uses == uses; }
 
   const GetConfig& config_;
+  const ReliabilityConfig& reliability_;
   const Time completion_latency_;
   const std::uint64_t page_bytes_;
   const NodeId node_;
@@ -125,10 +132,12 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   FifoRing<Due> due_;        ///< one for each get that waits for its answer, by time
   std::size_t waiting_ = 0;  ///< of them, those that still do
   std::size_t serving_ = 0;
+  FifoRing<Due> openings_;         ///< gets that will try to open their window again, by time
   FifoRing<PutRequest> outgoing_;  ///< requests and answers that transmit has not taken
   std::vector<WindowStore::CutMessage> cut_;
   Wakeup hand_on_;
   Wakeup time_out_;
+  Wakeup open_again_;
 };
 
 }  // namespace rvma

@@ -131,7 +131,8 @@ class WindowStore {
   /// `config` is read here only; nothing refers to it later.
   explicit WindowStore(const NicConfig& config);
   ~WindowStore();
-  WindowStore(const WindowStore&) = delete;
+  /// A copy decides from now on as the original would, and calls the same functions; it has no listener.
+  WindowStore(const WindowStore& other);
   WindowStore& operator=(const WindowStore&) = delete;
 
   struct WindowAnswer {
@@ -282,6 +283,7 @@ class WindowStore {
   WindowStoreStats& stats();
 
  private:
+  friend struct StateReader;  // of the model check: tells apart what differs inside
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

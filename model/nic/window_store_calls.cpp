@@ -18,6 +18,9 @@ using store::WindowState;
 // -------------------------------------------------------------------------------------------------------------- calls
 
 WindowStore::WindowStore(const NicConfig& config) : impl_(std::make_unique<Impl>(config)) {}
+WindowStore::WindowStore(const WindowStore& other) : impl_(std::make_unique<Impl>(*other.impl_)) {
+  impl_->listener = nullptr;
+}
 WindowStore::~WindowStore() = default;
 
 WindowStore::WindowAnswer WindowStore::allocate_window(const Descriptor& call, Pid pid) {

@@ -30,6 +30,14 @@ constexpr std::uint32_t kMostBuffers = 1U << 24U;
 template <class Id, class T>
 class StableVector {
  public:
+  StableVector() = default;
+  StableVector(const StableVector& other) : blocks_(other.blocks_.size()) {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      blocks_[i] = std::make_unique<T[]>(kBlock);
+      std::copy_n(other.blocks_[i].get(), kBlock, blocks_[i].get());
+    }
+  }
+  StableVector& operator=(const StableVector&) = delete;
   T& operator[](Id id) { return blocks_[id.index() / kBlock][id.index() % kBlock]; }
   const T& operator[](Id id) const { return blocks_[id.index() / kBlock][id.index() % kBlock]; }
   void reach(std::size_t size) {

@@ -1,7 +1,7 @@
 /// \file
 /// A result file that appears whole or not at all: it is written under a temporary name beside it and renamed at the
-/// end. A symbolic link stays one, and the file that it names is replaced. What is no file (a device, a pipe) is written
-/// as it is.
+/// end. A symbolic link stays one, and the file that it names is replaced. What is no file (a device, a pipe) is
+/// written as it is.
 #pragma once
 
 #include <fstream>

@@ -31,19 +31,33 @@ void PutRegistry::bury() {
   has_ended_ = false;
   const auto found = by_word_.find(ended_);
   if (found == by_word_.end()) return;
-  forget_answer(found->second);
   if (found->second.has_window) by_window_.erase(found->second.window);
+  if (ended_in_doubt_) {
+    give_up(found->second);
+    by_word_.erase(found);
+    return;
+  }
+  forget_answer(found->second);
   if (found->second.has_message) {
     PutRecord& record = *found->second.record;
     if (may_end_first_ && ended_ok_ && record.kind == OperationKind::put && !record.is_whole) {
       uncounted_.emplace(found->second.message, std::move(found->second.record));
-    } else if (ended_in_doubt_) {
-      given_up_.push_back(std::move(found->second.record));
     } else {
       by_message_.erase(found->second.message);
     }
   }
   by_word_.erase(found);
+}
+
+/// It has ended in doubt: what it has sent, or has been sent for it, may yet arrive.
+void PutRegistry::give_up(Entry& entry) {
+  entry.record->is_given_up = true;
+  if (entry.has_window) by_late_window_.insert_or_assign(entry.window, entry.record.get());
+  if (entry.answer) {
+    entry.answer->is_given_up = true;
+    given_up_.push_back(std::move(entry.answer));
+  }
+  if (entry.has_window || entry.has_message) given_up_.push_back(std::move(entry.record));
 }
 
 void PutRegistry::forget_answer(Entry& entry) {
@@ -67,34 +81,43 @@ void PutRegistry::get_opened(NodeId node, Pid pid, WindowId /*slot*/, BufferId /
 }
 
 /// An answer is a put into the asker's window; what it carries is known to whoever watches it leave. One whose get has
-/// ended is nobody's.
-void PutRegistry::answer_opened(NodeId node, NodeId destination, Pid pid, Mailbox mailbox, const MessageRef& message,
-                                Time /*at*/) {
+/// ended otherwise than in `timeout` is nobody's.
+void PutRegistry::answer_opened(NodeId /*node*/, NodeId destination, Pid pid, Mailbox mailbox,
+                                const MessageRef& message, Time /*at*/) {
   bury();
-  const auto window = by_window_.find(AnswerKey{destination.value(), pid.value(), mailbox.value()});
-  if (window == by_window_.end()) return;
-  Entry& entry = by_word_.at(window->second);
-  forget_answer(entry);
-  const PutRecord& get = *entry.record;
-  entry.answer = pool_.acquire();
-  PutRecord& answer = *entry.answer;
+  const AnswerKey window{destination.value(), pid.value(), mailbox.value()};
+  if (const auto waiting = by_window_.find(window); waiting != by_window_.end()) {
+    Entry& entry = by_word_.at(waiting->second);
+    forget_answer(entry);
+    entry.answer = answer_to(*entry.record);
+    entry.answer_message = key_of(destination, message);
+    by_message_.insert_or_assign(entry.answer_message, entry.answer.get());
+  } else if (const auto late = by_late_window_.find(window); late != by_late_window_.end()) {
+    given_up_.push_back(answer_to(*late->second));
+    by_message_.insert_or_assign(key_of(destination, message), given_up_.back().get());
+  }
+}
+
+Pool<PutRecord>::Handle PutRegistry::answer_to(const PutRecord& get) {
+  Pool<PutRecord>::Handle made = pool_.acquire();
+  PutRecord& answer = *made;
   answer.rank = get.destination;
-  answer.node = node;
+  answer.node = get.destination_node;
   answer.kind = OperationKind::get;
   answer.destination = get.rank;
-  answer.destination_node = destination;
-  answer.destination_pid = pid;
-  answer.mailbox = mailbox;
+  answer.destination_node = get.node;
+  answer.destination_pid = get.pid;
+  answer.mailbox = get.answer_mailbox;
   answer.size = get.size;
   answer.offset = 0;
   answer.key = get.answer_key;
   answer.word = get.word;
   answer.is_answer = true;
+  answer.is_given_up = get.is_given_up;
   answer.issued = get.issued;
   answer.number = get.number;
   answer.measured = get.measured;
-  entry.answer_message = key_of(destination, message);
-  by_message_.insert_or_assign(entry.answer_message, &answer);
+  return made;
 }
 
 PutRecord& PutRegistry::issue(const PutIssue& put) {

@@ -33,6 +33,8 @@ struct PutRecord {
   Mailbox answer_mailbox;  ///< of a get whose window is open
   std::uint32_t answer_key = 0;
   bool is_answer = false;  ///< what a get's target sends: a put into the asker's window for it, named as the get is
+  /// Ended in `timeout`, but what it sent may yet arrive. Another put or get of its node may have its word.
+  bool is_given_up = false;
   Time issued;
   std::uint64_t number = 0;  ///< of all puts and gets of the run, by issue; an answer has its get's
   bool measured = false;     ///< issued inside its rank's measured region
@@ -44,6 +46,7 @@ struct PutRecord {
     has_name = false;
     measured = false;
     is_answer = false;
+    is_given_up = false;
     tries = 0;
     counted = false;
     is_whole = false;
@@ -53,7 +56,8 @@ struct PutRecord {
 
 /// The first observer of every NIC: the others find in it what a message carries. A record outlives put_ended() until
 /// the registry's next event, so that observers behind it still find it; that of a put that ended in `timeout` is found
-/// by its message to the end of the run, because the message may yet be bound and counted.
+/// by its message to the end of the run, because the message may yet be bound and counted. So is the answer to a get
+/// that ended so: the asker's catch-all window may take it.
 class PutRegistry : public NicObserver {
  public:
   /// `may_end_first`: a put may end `ok` before its receiver has counted it (the RDMA baseline); it is found by its
@@ -115,6 +119,8 @@ class PutRegistry : public NicObserver {
     MessageKey answer_message;
   };
   void forget_answer(Entry& entry);
+  void give_up(Entry& entry);
+  Pool<PutRecord>::Handle answer_to(const PutRecord& get);
   static MessageKey key_of(NodeId destination, const MessageRef& message);
   void bury();
 
@@ -124,6 +130,7 @@ class PutRegistry : public NicObserver {
   boost::unordered_flat_map<MessageKey, PutRecord*, Hash> by_message_;
   boost::unordered_flat_map<AnswerKey, WordKey, Hash> by_window_;  ///< gets that wait for their answer
   std::vector<Pool<PutRecord>::Handle> given_up_;
+  boost::unordered_flat_map<AnswerKey, const PutRecord*, Hash> by_late_window_;  ///< gets that were given up
   const bool may_end_first_;
   boost::unordered_flat_map<MessageKey, Pool<PutRecord>::Handle, Hash> uncounted_;  ///< have ended
   MessageKey counted_;  ///< of these, to be forgotten with the next event

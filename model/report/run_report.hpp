@@ -14,6 +14,7 @@
 #include "nic/on_chip_bytes.hpp"
 #include "report/limits.hpp"
 #include "report/recorder.hpp"
+#include "report/recovery_log.hpp"
 #include "report/scoreboard.hpp"
 
 namespace rvma {
@@ -43,6 +44,7 @@ struct RunReport {
 
   const RunRecorder* recorder = nullptr;
   const Scoreboard* scoreboard = nullptr;  ///< null without --check
+  const RecoveryLog* recovery = nullptr;   ///< null where no node is told to crash
   const StatsRegistry* stats = nullptr;
   std::vector<Limit> limits;
   std::vector<StageWait> waits;

@@ -237,6 +237,7 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, WindowId 
   bound->offset = buffer_offset;
   bound->length = length;
   bound->seed = put->seed;
+  bound->is_answer = put->is_answer;
   bound->in_bounds = in_bounds;
   bound->record_bytes = record_bytes;
   if (record_bytes > 0) {
@@ -300,8 +301,15 @@ void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uin
   if (!message.placed.empty()) message.placed[index] = true;
   ++message.placed_packets;
   message.buffer->last_placed = std::max(message.buffer->last_placed, at);
-  if (with_bytes_ && due > 0 && message.in_bounds && !message.buffer->is_answer)
-    message.buffer->write_pattern(buffer_offset, due, message.seed, place);
+  if (with_bytes_ && due > 0 && message.in_bounds && !message.buffer->is_answer) {
+    if (!message.is_answer) {
+      message.buffer->write_pattern(buffer_offset, due, message.seed, place);
+    } else if (packet.payload) {
+      // A late answer in a catch-all window.
+      const std::uint8_t* const bytes = packet.payload->data();
+      message.buffer->write_bytes(buffer_offset, {bytes, bytes + due});
+    }
+  }
   // An RDMA read's answer is known as such only where it arrives.
   if (!message.buffer->is_answer || !packet.payload || packet.payload_length == 0) return;
   const auto get = gets_.find(NodeKey{node.value(), message.buffer->word.value()});

@@ -57,7 +57,7 @@ void Scoreboard::get_given_up(NodeId node, WindowId slot, Time at) {
 
 void Scoreboard::get_accepted(NodeId node, const MessageRef& request, BufferId id, Time at) {
   PutRecord* put = registry_.find(node, request);
-  if (put == nullptr) return;  // its asker has given up
+  if (put == nullptr) return;
   const auto source = buffers_.find(NodeKey{node.value(), id.value()});
   if (!expect(put->kind == OperationKind::get && source != buffers_.end(), at,
               [&] { return fmt::format("node {}: a get was accepted that nobody asked for", node.value()); })) {
@@ -69,6 +69,7 @@ void Scoreboard::get_accepted(NodeId node, const MessageRef& request, BufferId i
                         (from.window->key == 0 || from.window->key == put->key) && from.window->readable &&
                         put->offset <= from.size && put->size <= from.size - put->offset;
   expect(is_right, at, [&] { return fmt::format("node {}: a get was accepted that had to be refused", node.value()); });
+  if (put->is_given_up) return;
   const auto get = gets_.find(NodeKey{put->node.value(), put->word.value()});
   if (get == gets_.end()) return;
   get->second->source = source->second;
@@ -81,7 +82,7 @@ void Scoreboard::packet_sent(NodeId /*node*/, const Packet& packet, Time at) {
   const PutRecord* put = registry_.find(packet.transport.destination,
                                         MessageRef{packet.transport.source, packet.transport.source_incarnation,
                                                    packet.transport.generation, packet.data.message});
-  if (put == nullptr || !put->is_answer) return;
+  if (put == nullptr || !put->is_answer || put->is_given_up) return;
   const auto found = gets_.find(NodeKey{packet.transport.destination.value(), put->word.value()});
   if (found == gets_.end()) return;
   take_answer(*found->second, std::uint64_t{packet.data.packet_index} * mtu_bytes_, packet.payload->data(),

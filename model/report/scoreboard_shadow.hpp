@@ -138,6 +138,7 @@ struct Scoreboard::BoundMessage {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint64_t seed = 0;
+  bool is_answer = false;  ///< to a get: its bytes follow no pattern
   bool in_bounds = true;
   std::uint64_t record_bytes = 0;  ///< that stand before it, in a catch-all window
   std::vector<std::uint8_t> record;

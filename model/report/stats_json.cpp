@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <boost/json/serialize.hpp>
 #include <boost/mp11/algorithm.hpp>
 #include <ostream>
@@ -103,6 +105,53 @@ void write_totals(JsonWriter& json, const RunReport& report) {
   json.number("acknowledgements", totals.acknowledgements_sent);
   json.number("acknowledgements_dropped", totals.acknowledgements_lost);
   json.close_object();
+  json.close_object();
+}
+
+/// What never came to be is null.
+void write_moment(JsonWriter& json, std::string_view key, Time at) {
+  if (at.is_never()) {
+    json.raw(key, "null");
+  } else {
+    json.time(key, at);
+  }
+}
+
+void write_recovery(JsonWriter& json, const RecoveryLog& log) {
+  json.open_object("recovery");
+  json.open_array("crashes");
+  for (const NodeCrash& crash : log.crashes()) {
+    json.open_object();
+    json.number("node", crash.node.value());
+    json.time("crash_ns", crash.at);
+    write_moment(json, "restart_ns", crash.restart);
+    json.close_object();
+  }
+  json.close_array();
+  json.open_array("rewinds");
+  for (const Recovery& recovery : log.recoveries()) {
+    json.open_object();
+    json.number("node", recovery.node.value());
+    json.number("pid", recovery.pid.value());
+    json.text("mailbox", fmt::format("{:#018x}", recovery.mailbox.value()));
+    if (recovery.crash) {
+      json.number("crash", std::uint64_t{*recovery.crash});
+    } else {
+      json.raw("crash", "null");
+    }
+    json.time("begin_ns", recovery.begin);
+    write_moment(json, "end_ns", recovery.end);
+    json.number("first_epoch", recovery.epoch.value());
+    json.number("last_epoch", recovery.interrupted.value());
+    write_moment(json, "first_again_ns", recovery.first);
+    write_moment(json, "last_again_ns", recovery.caught_up);
+    json.number("lost_packets", recovery.lost_packets);
+    json.number("lost_bytes", recovery.lost_bytes);
+    json.number("resent_packets", recovery.resent_packets);
+    json.number("resent_wire_bytes", recovery.resent_bytes);
+    json.close_object();
+  }
+  json.close_array();
   json.close_object();
 }
 
@@ -240,6 +289,7 @@ void write_stats_json(std::ostream& out, const RunReport& report) {
   json.close_object();
 
   write_totals(json, report);
+  if (report.recovery != nullptr) write_recovery(json, *report.recovery);
   json.open_object("latency_ns");
   write_histogram(json, "put_to_completion", report.recorder->put_to_completion());
   write_histogram(json, "put_to_ack", report.recorder->put_to_ack());

@@ -13,6 +13,7 @@ namespace rvma {
 namespace {
 
 constexpr std::size_t kLimitsShown = 6;
+constexpr std::size_t kRecoveriesShown = 4;
 constexpr std::size_t kBarWidth = 20;
 constexpr std::uint64_t kMillion = 1'000'000;
 
@@ -156,6 +157,40 @@ void print_refusals(std::ostream& out, const RunReport& report) {
   out << "\n";
 }
 
+void print_rewind(std::ostream& out, const RecoveryLog& log, const Recovery& recovery) {
+  std::string text = fmt::format("Rewind: node {}, {:#018x}: ", recovery.node.value(), recovery.mailbox.value());
+  const Time since = recovery.crash ? log.crashes()[*recovery.crash].at : recovery.begin;
+  const char* const what = recovery.crash ? "crash" : "rewind";
+  if (recovery.end.is_never()) {
+    text += "not over";
+  } else if (recovery.caught_up.is_never()) {
+    text += fmt::format("took {} ns, not caught up", to_ns_string(recovery.end - recovery.begin));
+  } else {
+    text += fmt::format("took {} ns, caught up {} ns after the {}", to_ns_string(recovery.end - recovery.begin),
+                        to_ns_string(recovery.caught_up - since), what);
+  }
+  out << text << "\n";
+  out << fmt::format("  {} bytes in {} packets taken back, {} packets sent again\n", recovery.lost_bytes,
+                     recovery.lost_packets, recovery.resent_packets);
+}
+
+void print_recovery(std::ostream& out, const RecoveryLog& log) {
+  std::size_t shown = 0;
+  for (const NodeCrash& crash : log.crashes()) {
+    if (++shown > kRecoveriesShown) break;
+    out << fmt::format(
+        "Crash: node {} at {} ns, {}\n", crash.node.value(), to_ns_string(crash.at),
+        crash.restart.is_never() ? "not back" : "back after " + to_ns_string(crash.restart - crash.at) + " ns");
+  }
+  if (shown > kRecoveriesShown) out << fmt::format("Crash: and {} more\n", log.crashes().size() - kRecoveriesShown);
+  shown = 0;
+  for (const Recovery& recovery : log.recoveries()) {
+    if (++shown > kRecoveriesShown) break;
+    print_rewind(out, log, recovery);
+  }
+  if (shown > kRecoveriesShown) out << fmt::format("Rewind: and {} more\n", log.recoveries().size() - kRecoveriesShown);
+}
+
 }  // namespace
 
 void print_summary(std::ostream& out, const RunReport& report) {
@@ -188,6 +223,7 @@ void print_summary(std::ostream& out, const RunReport& report) {
   if (recorder.unmatched_count() > recorder.unmatched().size()) {
     out << fmt::format("Unmatched: and {} more\n", recorder.unmatched_count() - recorder.unmatched().size());
   }
+  if (report.recovery != nullptr) print_recovery(out, *report.recovery);
   if (report.scoreboard != nullptr) {
     out << fmt::format(
         "Check: {} ({} completions, {} bytes compared)\n",

@@ -51,7 +51,8 @@ std::uint32_t Timeline::message_of(const PutRecord& record, Time at) {
   if (const auto found = index_of_.find(record.number); found != index_of_.end()) return found->second;
   if (!pay(kMessageEvents, at)) return kNone;
   // Of an answer: the get that asked for it.
-  const PutRecord* get = record.is_answer ? registry_.find(record.destination_node, record.word) : nullptr;
+  const PutRecord* get =
+      record.is_answer && !record.is_given_up ? registry_.find(record.destination_node, record.word) : nullptr;
   const PutRecord& put = get == nullptr ? record : *get;
   TimelineMessage message;
   message.number = put.number;

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-
-#include "base/random.hpp"
-
+#include <stdexcept>
 namespace rvma::check {
 
 namespace {
@@ -94,18 +92,6 @@ std::string text_of(const Snapshot& seen) {
   return text;
 }
 
-std::uint64_t mixed(const std::string& bytes, std::uint64_t seed) {
-  std::uint64_t digest = mix64(seed + bytes.size());
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    std::uint64_t word = 0;
-    for (std::size_t k = i; k < std::min(i + 8, bytes.size()); ++k) {
-      word = word << 8U | static_cast<std::uint8_t>(bytes[k]);
-    }
-    digest = mix64(digest ^ mix64(word + seed));
-  }
-  return digest;
-}
-
 /// Messages of one packet that fit any buffer and open any window of the check.
 std::vector<MessageSpec> with_probes(const Scenario& scenario) {
   std::vector<MessageSpec> messages = scenario.messages;
@@ -131,51 +117,125 @@ Explorer::Explorer(const Scenario& scenario)
 Findings Explorer::explore(std::uint64_t most_states) {
   most_states_ = most_states;
   const State first{Reference{scenario_, messages_}, true};
-  is_new(first);
-  visit(first);
+  const ModelUnderTest model{scenario_, messages_, config_};
+  note(first, model);
+  visit(first, model);
   findings_.states = visited_.size();
+  findings_.inner_states = inner_visited_.size();
   return findings_;
 }
 
-bool Explorer::is_new(const State& state) {
-  std::string bytes;
-  state.reference.pack(bytes);
-  bytes.push_back(state.event_left ? '1' : '0');
-  return visited_.insert({mixed(bytes, 1), mixed(bytes, 2)}).second;
+Explorer::News Explorer::note(const State& state, const ModelUnderTest& model) {
+  const Digest of_reference = digest_of(state);
+  Digester both;
+  both.put(of_reference);
+  both.put(model.inner_state());
+  News news;
+  news.inside = inner_visited_.insert(both.digest()).second;
+  news.outside = news.inside && visited_.insert(of_reference).second;
+  return news;
 }
 
-void Explorer::visit(const State& state) {
-  for (const Action& action : actions_of(state)) {
-    if (!findings_.failure.empty()) return;
-    if (most_states_ != 0 && visited_.size() >= most_states_) {
-      findings_.cut_short = true;
-      return;
+Digest Explorer::digest_of(const State& state) {
+  std::string bytes;
+  state.reference.pack(bytes);
+  Digester out;
+  out.put(state.event_left ? 1 : 0);
+  for (std::size_t i = 0; i < bytes.size(); i += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t k = i; k < std::min(i + 8, bytes.size()); ++k) {
+      word = word << 8U | static_cast<std::uint8_t>(bytes[k]);
     }
-    Observed expected;
-    const State next = after(state, action, expected);
-    ++findings_.transitions;
-    if (!agrees(state, action, next, expected)) return;
-    if (!is_new(next)) continue;
-    path_.push_back({action, state.reference.senders().arrival(action.message, action.packet)});
-    visit(next);
-    path_.pop_back();
+    out.put(word);
   }
+  return out.digest();
+}
+
+bool Explorer::is_stopped() {
+  findings_.cut_short = most_states_ != 0 && visited_.size() >= most_states_;
+  return findings_.cut_short || !findings_.failure.empty();
+}
+
+void Explorer::visit(const State& state, const ModelUnderTest& model) {
+  if (!repeat_packets(state, model)) return;
+  for (const Action& action : actions_of(state)) {
+    if (is_stopped() || !take(state, model, action)) return;
+  }
+}
+
+/// Packets that come again lead back to the same state, the model's inside as well: then one copy of it takes them all.
+/// False: a difference.
+bool Explorer::repeat_packets(const State& state, const ModelUnderTest& model) {
+  State repeated = state;
+  ModelUnderTest moved = model;
+  const Digest inside = model.inner_state();
+  bool is_same = true;
+  for (const Action& action : repeats_of(state)) {
+    if (is_stopped()) return false;
+    if (is_same) {
+      if (!agrees(state, action, repeated.reference.apply(action), moved)) return false;
+      is_same = moved.inner_state() == inside;
+    }
+    if (is_same) {
+      ++findings_.transitions;
+    } else if (!take(state, model, action)) {
+      return false;
+    }
+  }
+  if (digest_of(repeated) == digest_of(state)) return true;
+  throw std::logic_error("a packet that comes again has changed the reference");
+}
+
+/// Goes on where the action leads to something new. False: a difference.
+bool Explorer::take(const State& state, const ModelUnderTest& model, const Action& action) {
+  Observed expected;
+  const State next = after(state, action, expected);
+  ModelUnderTest moved = model;
+  ++findings_.transitions;
+  if (!agrees(state, action, expected, moved)) return false;
+  const News news = note(next, moved);
+  if (!news.inside) return true;
+  if (!looks_right(action, next, moved)) return false;
+  if (news.outside && !ends_well(Ending::probe, action, next, moved)) return false;
+  if (has_all(next) && !ends_well(Ending::finish, action, next, moved)) return false;
+  path_.push_back(action);
+  visit(next, moved);
+  path_.pop_back();
+  return findings_.failure.empty();
+}
+
+/// Nothing is left to arrive or to land.
+bool Explorer::has_all(const State& state) const {
+  for (unsigned i = 0; i < scenario_.messages.size(); ++i) {
+    for (unsigned k = 0; k < scenario_.messages[i].packets(); ++k) {
+      if (!state.reference.is_disposed(i, k)) return false;
+    }
+  }
+  return true;
 }
 
 // ------------------------------------------------------------------------------------------------- what may happen
 // next
+
+std::vector<Action> Explorer::repeats_of(const State& state) const {
+  const Reference& reference = state.reference;
+  std::vector<Action> actions;
+  for (std::uint8_t i = 0; i < scenario_.messages.size(); ++i) {
+    for (std::uint8_t k = 0; k < scenario_.messages[i].packets(); ++k) {
+      if (reference.is_on_the_way(i, k)) actions.push_back({Act::again, i, k});
+      if (reference.is_disposed(i, k)) actions.push_back({Act::resend, i, k});
+    }
+  }
+  return actions;
+}
 
 std::vector<Action> Explorer::actions_of(const State& state) const {
   const Reference& reference = state.reference;
   std::vector<Action> actions;
   for (std::uint8_t i = 0; i < scenario_.messages.size(); ++i) {
     for (std::uint8_t k = 0; k < scenario_.messages[i].packets(); ++k) {
-      if (!reference.has_arrived(i, k)) {
-        actions.push_back({Act::arrive, i, k});
-        continue;
-      }
+      if (!reference.has_arrived(i, k)) actions.push_back({Act::arrive, i, k});
       if (reference.is_on_the_way(i, k)) actions.push_back({Act::land, i, k});
-      actions.push_back({reference.is_disposed(i, k) ? Act::resend : Act::again, i, k});
     }
   }
   for (std::uint8_t sender = 0; scenario_.hears && sender < kSenders; ++sender) {
@@ -198,36 +258,33 @@ Explorer::State Explorer::after(const State& state, const Action& action, Observ
 
 // -------------------------------------------------------------------------------------------------------- comparison
 
-void Explorer::replay(ModelUnderTest& model) const {
-  for (const Step& step : path_) model.apply(step.action, step.arrival);
-}
-
-bool Explorer::agrees(const State& before, const Action& action, const State& next, const Observed& expected) {
-  for (const Ending ending : {Ending::drain, Ending::probe}) {
-    ModelUnderTest model(scenario_, messages_, config_);
-    replay(model);
-    ending_.clear();
-    const Observed seen = model.apply(action, before.reference.senders().arrival(action.message, action.packet));
-    if (!(seen == expected)) {
-      fail("the step itself", &action, "expected " + text_of(expected) + "\n  model    " + text_of(seen));
-      return false;
-    }
-    const Snapshot should = next.reference.snapshot();
-    const Snapshot is = model.snapshot();
-    if (!(should == is)) {
-      fail("what shows after it", &action, "expected " + text_of(should) + "\n  model    " + text_of(is));
-      return false;
-    }
-    if (!ends_well(next.reference, model, ending)) {
-      fail(ending == Ending::drain ? "the ending (all that is left arrives)" : "the ending (probes, then all the rest)",
-           &action, findings_.failure);
-      return false;
-    }
+bool Explorer::agrees(const State& before, const Action& action, const Observed& expected, ModelUnderTest& model) {
+  ending_.clear();
+  const Observed seen = model.apply(action, before.reference.senders().arrival(action.message, action.packet));
+  if (!(seen == expected)) {
+    fail("the step itself", &action, "expected " + text_of(expected) + "\n  model    " + text_of(seen));
+    return false;
   }
+  model.acknowledge();
   return true;
 }
 
-bool Explorer::ends_well(Reference reference, ModelUnderTest& model, Ending ending) {
+bool Explorer::looks_right(const Action& action, const State& state, const ModelUnderTest& model) {
+  const Snapshot should = state.reference.snapshot();
+  const Snapshot is = ModelUnderTest{model}.snapshot();
+  if (should == is) return true;
+  fail("what shows after it", &action, "expected " + text_of(should) + "\n  model    " + text_of(is));
+  return false;
+}
+
+bool Explorer::ends_well(Ending ending, const Action& action, const State& state, const ModelUnderTest& model) {
+  ending_.clear();
+  if (run(ending, state.reference, model)) return true;
+  fail(ending == Ending::finish ? "the ending" : "the ending (probes, then all the rest)", &action, findings_.failure);
+  return false;
+}
+
+bool Explorer::run(Ending ending, Reference reference, ModelUnderTest model) {
   if (ending == Ending::probe && !send_probes(reference, model)) return false;
   if (!drain(reference, model) || !finish_epochs(reference, model)) return false;
   if (ending == Ending::probe && reference.is_open()) {
@@ -296,7 +353,7 @@ bool Explorer::finish_epochs(Reference& reference, ModelUnderTest& model) {
 void Explorer::fail(const std::string& what, const Action* last, const std::string& difference) {
   std::string text = fmt::format("{}\n", describe(scenario_));
   std::size_t number = 0;
-  for (const Step& step : path_) text += fmt::format("  {}. {}\n", ++number, text_of(step.action));
+  for (const Action& step : path_) text += fmt::format("  {}. {}\n", ++number, text_of(step));
   text += fmt::format("  {}. {}\n", ++number, text_of(*last));
   for (const Action& step : ending_) text += fmt::format("  then {}\n", text_of(step));
   findings_.failure = text + fmt::format("differs in {}:\n  {}", what, difference);

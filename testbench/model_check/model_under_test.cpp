@@ -82,10 +82,13 @@ NodeId node_of(unsigned sender) { return NodeId{7 + sender}; }
 
 }  // namespace
 
+ModelUnderTest* ModelUnderTest::running_ = nullptr;
+
 ModelUnderTest::ModelUnderTest(const Scenario& scenario, const std::vector<MessageSpec>& messages,
                                const NicConfig& config)
     : scenario_(scenario), messages_(messages), store_(config) {
-  store_.on_expired([this] { reap(); });
+  store_.on_expired([] { running_->reap(); });
+  running_ = this;
   open(scenario);
 }
 
@@ -115,6 +118,7 @@ void ModelUnderTest::open(const Scenario& scenario) {
 }
 
 Observed ModelUnderTest::apply(const Action& action, const Arrival& arrival) {
+  running_ = this;
   Observed seen;
   switch (action.act) {
     case Act::arrive:
@@ -255,15 +259,19 @@ void ModelUnderTest::place(const BufferPlace& where, const DataHeader& header, u
   seen.fate = Fate::placed;
   seen.buffer = number_of(where.buffer);
   seen.offset = where.offset;
-  OnTheWay moving;
-  moving.arrival = arrival;
-  moving.packet.message = MessageRef{node_of(arrival.sender), 1, arrival.generation, header.message};
-  moving.packet.sequence = arrival.sequence;
-  moving.packet.buffer = where.buffer;
-  moving.packet.binding = where.binding;
-  moving.packet.has_binding = where.has_binding;
-  moving.packet.payload_length = header.payload_length;
-  on_the_way_.at(message * kMostPackets + header.packet_index) = std::move(moving);
+  on_the_way_.at(message * kMostPackets + header.packet_index) =
+      OnTheWay{arrival, where.buffer, where.has_binding, where.binding, header.payload_length};
+}
+
+PlacedPacket ModelUnderTest::OnTheWay::packet() const {
+  PlacedPacket placed;
+  placed.message = MessageRef{node_of(arrival.sender), 1, arrival.generation, MessageId{arrival.id}};
+  placed.sequence = arrival.sequence;
+  placed.buffer = buffer;
+  placed.binding = binding;
+  placed.has_binding = has_binding;
+  placed.payload_length = payload_length;
+  return placed;
 }
 
 /// PayloadWriter::finish() and CounterUnit::end_message().
@@ -271,16 +279,17 @@ Observed ModelUnderTest::land(unsigned message, unsigned packet) {
   Observed seen;
   std::optional<OnTheWay>& moving = on_the_way_.at(message * kMostPackets + packet);
   if (!moving) return seen;
-  const OnTheWay landed = *std::exchange(moving, std::nullopt);
-  ReceiveContext* context = context_if_current(landed.arrival);
-  if (context != nullptr) context->dispose(landed.arrival.sequence, Time::zero());
-  const bool ends = store_.ends_message(landed.packet);
-  const bool is_whole = store_.count(landed.packet);
+  const Arrival arrival = moving->arrival;
+  const PlacedPacket landed = std::exchange(moving, std::nullopt)->packet();
+  ReceiveContext* context = context_if_current(arrival);
+  if (context != nullptr) context->dispose(arrival.sequence, Time::zero());
+  const bool ends = store_.ends_message(landed);
+  const bool is_whole = store_.count(landed);
   if (!ends || context == nullptr) return seen;
   if (is_whole) {
-    context->end(landed.packet.message.message, Time::zero());
-  } else if (!landed.packet.has_binding) {
-    context->refuse(landed.packet.message.message, Outcome::stale, true, Time::zero());
+    context->end(landed.message.message, Time::zero());
+  } else if (!landed.has_binding) {
+    context->refuse(landed.message.message, Outcome::stale, true, Time::zero());
   }
   return seen;
 }
@@ -310,7 +319,7 @@ Observed ModelUnderTest::rewind(std::uint64_t n) {
     seen.call = status_of(found.status);
     return seen;
   }
-  const WindowStore::RewindAnswer begun = store_.begin_rewind(slot_, n, Epoch{0}, [this] { drained_ = true; });
+  const WindowStore::RewindAnswer begun = store_.begin_rewind(slot_, n, Epoch{0}, [] { running_->drained_ = true; });
   if (begun.status != Status::ok) {
     seen.call = status_of(begun.status);
     return seen;
@@ -352,13 +361,16 @@ Observed ModelUnderTest::close() {
   }
   seen.call = CallStatus::pending;
   std::vector<BufferId> returned;
-  store_.begin_close(slot_, returned, [this] {
-    is_closed_ = drained_ = true;
-    in_table_ = false;
-    store_.release_window(slot_);
-  });
+  store_.begin_close(slot_, returned, [] { running_->end_close(); });
   for (const BufferId buffer : returned) seen.returned.push_back(number_of(buffer));
   return seen;
+}
+
+/// WindowCalls::close(), behind the bound messages.
+void ModelUnderTest::end_close() {
+  is_closed_ = drained_ = true;
+  in_table_ = false;
+  store_.release_window(slot_);
 }
 
 /// DeliveryUnit::look_for_silence() and AddressConversion::cut_off().
@@ -383,10 +395,15 @@ void ModelUnderTest::reap() {
 // ----------------------------------------------------------------------------------------------------------- what
 // shows
 
+void ModelUnderTest::acknowledge() {
+  AckHeader ack;
+  for (auto& context : contexts_) context.second.receive.fill(ack, Time::zero());
+}
+
 Snapshot ModelUnderTest::snapshot() {
   Snapshot seen;
   const WindowStore::WindowAnswer found = store_.locate(kPid, kMailbox);
-  const bool is_closed = store_.is_closed(kPid, kMailbox);
+  const bool is_closed = is_remembered_as_closed();
   seen.window_exists = found.status == Status::ok && !is_closed;
   seen.is_rewind_drained = seen.window_exists && drained_;
   if (seen.window_exists) {
@@ -431,6 +448,8 @@ std::int64_t ModelUnderTest::unaccounted() {
   return static_cast<std::int64_t>(stats.messages_bound.value()) -
          static_cast<std::int64_t>(stats.messages_counted.value() + stats.messages_cut_off.value());
 }
+
+bool ModelUnderTest::is_remembered_as_closed() const { return store_.is_closed(kPid, kMailbox); }
 
 /// A buffer that has gone back has no descriptor any more, so its number is kept here.
 int ModelUnderTest::number_of(BufferId buffer) const { return numbers_.at(buffer.value()); }

@@ -1,7 +1,7 @@
 /// \file
 /// The model's own receive path behind the vocabulary of the check: window store and receive contexts, called as the
 /// RNIC's units call them, and in their order (address_conversion.cpp, payload_writer.cpp, counter_unit.cpp,
-/// window_calls.cpp, delivery_unit.cpp).
+/// window_calls.cpp, delivery_unit.cpp). A value that can be copied.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "digest.hpp"
 #include "nic/delivery.hpp"
 #include "nic/window_store.hpp"
 #include "scenario.hpp"
@@ -23,10 +24,14 @@ class ModelUnderTest {
 
   /// `arrival` counts for packets only.
   Observed apply(const Action& action, const Arrival& arrival);
+  /// An acknowledgement leaves to each sender.
+  void acknowledge();
   /// Takes what an acknowledgement would say; changes nothing that another one would not change.
   Snapshot snapshot();
   /// Messages bound, and neither counted nor cut off, as the store's statistics tell.
   std::int64_t unaccounted();
+  /// Of everything inside that may decide what the model does next; equal for models that will do the same.
+  Digest inner_state() const;
 
  private:
   struct Context {
@@ -34,8 +39,12 @@ class ModelUnderTest {
     ReceiveContext receive;
   };
   struct OnTheWay {
-    PlacedPacket packet;
     Arrival arrival;
+    BufferId buffer;
+    bool has_binding = false;
+    std::uint32_t binding = 0;
+    std::uint32_t payload_length = 0;  ///< bytes
+    PlacedPacket packet() const;
   };
 
   void open(const Scenario& scenario);
@@ -47,6 +56,7 @@ class ModelUnderTest {
   Observed rewind(std::uint64_t n);
   Observed finish_rewind();
   Observed close();
+  void end_close();
   void silence(unsigned sender);
   void take(Observed& seen);
   void reap();
@@ -56,6 +66,7 @@ class ModelUnderTest {
   ReceiveContext* context_if_current(const Arrival& arrival);
   DataHeader header_of(unsigned message, unsigned packet, const Arrival& arrival) const;
   int number_of(BufferId buffer) const;
+  bool is_remembered_as_closed() const;
 
   const Scenario& scenario_;
   const std::vector<MessageSpec>& messages_;
@@ -69,6 +80,8 @@ class ModelUnderTest {
   std::array<std::optional<OnTheWay>, kMostMessages * kMostPackets> on_the_way_;
   std::array<std::uint64_t, kMostBuffers> word_{};
   std::map<std::uint32_t, int> numbers_;  ///< of the buffers, by id
+  /// Whose call is being made: what the store calls back has to find its way from a copied store to the copy's owner.
+  static ModelUnderTest* running_;
 };
 
 }  // namespace rvma::check

@@ -84,6 +84,55 @@ class Recovery(SystemTest):
                 self.assertGreater(retransmitted, 0)
                 self.assertLess(retransmitted, 32)
 
+    def test_the_run_reports_what_the_recovery_costs(self):
+        result = self.run_file(self.TRACE, *self.EVENTS)
+        stats = result.stats()
+        recovery = stats["recovery"]
+        self.assertEqual(recovery["crashes"], [{"node": 0, "crash_ns": CRASH_NS, "restart_ns": RESTART_NS}])
+        rewind, = recovery["rewinds"]
+        self.assertEqual({key: rewind[key] for key in ("node", "pid", "mailbox", "crash", "first_epoch", "last_epoch")},
+                         {"node": 1, "pid": 0, "mailbox": "0x0000000000000010", "crash": 0, "first_epoch": 1,
+                          "last_epoch": 2})
+        self.assertEqual(rewind["first_again_ns"], self.completed_ns(result, 1))
+        self.assertEqual(rewind["last_again_ns"], self.completed_ns(result, 2))
+        called, = [float(row["time_ns"]) for row in result.rows("calls.csv") if row["op"] == "rewind"]
+        self.assertLess(rewind["begin_ns"], rewind["end_ns"])
+        self.assertLess(called - 1000, rewind["begin_ns"])
+        self.assertLess(rewind["end_ns"], called)
+        # What was written to memory and is in no epoch as it stands at the end; two messages of the programs' own.
+        mtu = int(stats["config"]["nic"]["mtu"].removesuffix("B"))
+        stands = 4 * EPOCH // mtu + 2
+        self.assertEqual(rewind["lost_packets"], stats["totals"]["packets"]["delivered"] - stands)
+        self.assertEqual(rewind["lost_bytes"], rewind["lost_packets"] * mtu)
+        self.assertGreaterEqual(rewind["lost_bytes"], self.twice(result))
+        self.assertLess(rewind["lost_bytes"], self.twice(result) + PUT)
+        self.assertEqual(rewind["resent_packets"], stats["totals"]["packets"]["retransmitted"])
+        self.assertGreater(rewind["resent_wire_bytes"], 0)
+        lines = result.stdout.splitlines()
+        self.assertIn("Crash: node 0 at 65000 ns, back after 200000 ns", lines)
+        costs = [line for line in lines if line.startswith("Rewind: node 1, 0x0000000000000010: took ")]
+        self.assertEqual(len(costs), 1)
+        self.assertTrue(costs[0].endswith(f"caught up {rewind['last_again_ns'] - CRASH_NS:.3f} ns after the crash"),
+                        costs[0])
+
+    def test_without_a_crash_nothing_is_reported(self):
+        result = self.run_file(SOURCE / "traces" / "sender-stays.trace")
+        self.assertNotIn("recovery", result.stats())
+        self.assertNotIn("Rewind:", result.stdout)
+
+    def test_what_does_not_come_again_is_null(self):
+        # The sender stays dead; its receiver rewinds, once it knows that, and nobody sends any more.
+        text = self.TRACE.read_text().replace("  wait is_back\n", "  compute 300us\n")
+        events = [{"at": "65us", "kind": "node_crash", "where": "0"}]
+        result = self.run_text(text, "--set", "fabric.faults.events=" + json.dumps(events), status=1)
+        recovery = result.stats()["recovery"]
+        self.assertEqual(recovery["crashes"], [{"node": 0, "crash_ns": CRASH_NS, "restart_ns": None}])
+        rewind, = recovery["rewinds"]
+        self.assertEqual((rewind["crash"], rewind["first_again_ns"], rewind["last_again_ns"]), (0, None, None))
+        self.assertGreater(rewind["lost_bytes"], EPOCH)
+        self.assertIn("not back", result.stdout)
+        self.assertIn("not caught up", result.stdout)
+
     def test_without_the_rewind_the_epoch_never_ends(self):
         text = self.TRACE.read_text()
         self.assertEqual(text.count("  rewind data n=1\n"), 1)

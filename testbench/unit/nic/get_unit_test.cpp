@@ -63,6 +63,8 @@ struct Bench {
     config.windows.spill = false;
     config.get.queue = 2;
     config.get.timeout = Time::from_us(10);
+    config.reliability.rnr_tries = 2;
+    config.reliability.rnr_delay = Time::from_us(5);
     store = std::make_unique<WindowStore>(config);
     contexts = std::make_unique<ContextCache>("contexts", context, config, *store);
     unit =
@@ -180,19 +182,42 @@ TEST(GetUnit, TimesOutOnlyWhileNothingComes) {
   EXPECT_EQ(bench.unit->stats().timed_out.value(), 1U);
 }
 
-TEST(GetUnit, WithoutAWindowItEndsBusy) {
+TEST(GetUnit, WithoutAWindowItTriesAgainAndThenEndsBusy) {
   Bench bench(1);
   bench.get(8);
   bench.get(8);
+  bench.run(Time::from_ns(9999));
+  EXPECT_TRUE(bench.dma.writes.empty()) << "the second retry is 10 us after the get";
+  bench.run(Time::from_ns(2));
+  EXPECT_EQ(bench.unit->stats().window_retries.value(), 2U);
   EXPECT_EQ(bench.unit->stats().without_window.value(), 1U);
   ASSERT_EQ(bench.dma.writes.size(), 1U);
   EXPECT_EQ(bench.dma.writes[0].first.word[0], static_cast<std::uint64_t>(Outcome::busy));
+  EXPECT_EQ(bench.transmit.puts.size(), 1U);
 }
 
-TEST(GetUnit, WithoutAPlaceInTheTableItEndsBusy) {
+TEST(GetUnit, OpensItsWindowWhenThereIsRoomAgain) {
+  Bench bench(1);
+  bench.get(8);
+  bench.get(16);
+  bench.unit->ended(bench.transmit.puts[0], Outcome::bounds, 1, Time::zero());
+  ASSERT_EQ(bench.dma.writes.size(), 1U) << "the first has ended";
+  EXPECT_EQ(bench.transmit.puts.size(), 1U);
+  bench.run(Time::from_us(6));
+  ASSERT_EQ(bench.transmit.puts.size(), 2U);
+  EXPECT_EQ(bench.transmit.puts[1].ask.length, 16U);
+  EXPECT_EQ(bench.unit->stats().window_retries.value(), 1U);
+  EXPECT_EQ(bench.unit->stats().without_window.value(), 0U);
+  bench.run(Time::from_us(10));
+  EXPECT_EQ(bench.dma.writes.size(), 1U) << "nothing is tried again any more";
+}
+
+TEST(GetUnit, WithoutAPlaceInTheTableItTriesAgainAndThenEndsBusy) {
   Bench bench;
   bench.table.is_full = true;
   bench.get(8);
+  EXPECT_TRUE(bench.dma.writes.empty());
+  bench.run(Time::from_us(11));
   EXPECT_EQ(bench.dma.writes.size(), 1U);
   EXPECT_TRUE(bench.transmit.puts.empty());
 }
