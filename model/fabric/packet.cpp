@@ -42,6 +42,7 @@ void Packet::recycle() {
   ack.selective.clear();
   ack.outcomes_from = MessageId{};
   ack.outcomes.clear();
+  ack.age_us = 0;
   payload.reset();
   wire_bytes = 0;
   corrupted = false;

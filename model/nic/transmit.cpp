@@ -576,7 +576,8 @@ void Transmit::read_payload(PacketPtr packet, Index peer_index, Index put, const
   stats_.buffer.observe(buffer_used_);
   DmaRead read;
   read.from = from;
-  if (!timing_only_) {
+  // What RDMA's software says to its like is no payload of the program's: the run depends on it.
+  if (!timing_only_ || packet->data.rdma.operation == RdmaOperation::send) {
     packet->payload = payloads_.acquire(length);
     read.into = packet->payload;
   }

@@ -91,7 +91,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     Bytes page;  ///< host.page, a power of two
     NodeId node;
     std::uint32_t boot_number = 1;  ///< incarnation of this NIC
-    bool timing_only = false;       ///< payload bytes are not carried; page lists are
+    bool timing_only = false;       ///< payload bytes are not carried; page lists are, and RDMA sends
   };
   /// Everything that is referred to outlives the unit.
   Transmit(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, PacketPool& packets,

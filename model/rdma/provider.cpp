@@ -122,27 +122,38 @@ void Provider::b_transport(int /*core*/, tlm::tlm_generic_payload& transaction, 
 }
 
 void Provider::add_item(Process& process, const Item& item) {
+  const bool is_call = item.kind == ItemKind::descriptor;
   process.items.push(item);
+  if (is_call) ++process.calls;
   stats_.queue.observe(process.items.size());
-  if (!process.is_at_work) arm(process);
+  if (!process.is_at_work) {
+    arm(process);
+  } else if (is_call && now() < process.begins) {
+    begin_first(process);
+  }
 }
 
 /// Begins with the first item as soon as the core is free.
 void Provider::arm(Process& process) {
   if (process.items.empty()) return;
   process.is_at_work = true;
-  const Item& item = process.items.front();
-  // A call is carried out when it is made; what comes from elsewhere waits until the program calls or waits again.
-  const bool is_call = item.kind == ItemKind::descriptor;
-  const Time begin = is_call ? now() : std::max(now(), process.core.computing_until());
-  if (begin > now()) stats_.held_up_ns += begin - now();
-  const Time cost = cost_of(process, item) + std::exchange(process.debt, Time::zero());
-  stats_.busy_ns += cost;
-  process.wakeup.at(begin + cost);
+  process.waits_since = now();
+  process.cost = cost_of(process, process.items.front()) + std::exchange(process.debt, Time::zero());
+  stats_.busy_ns += process.cost;
+  begin_first(process);
+}
+
+/// What comes from elsewhere waits until the program calls or waits again; a call is carried out when it is made,
+/// behind all that has come before it.
+void Provider::begin_first(Process& process) {
+  process.begins = process.calls > 0 ? now() : std::max(now(), process.core.computing_until());
+  process.wakeup.at(process.begins + process.cost);
 }
 
 void Provider::run(Process& process) {
   const Item item = process.items.pop();
+  if (item.kind == ItemKind::descriptor) --process.calls;
+  stats_.held_up_ns += process.begins - process.waits_since;
   perform(process, item);
   process.is_at_work = false;
   if (!process.items.empty()) {

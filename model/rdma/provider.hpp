@@ -49,6 +49,7 @@ struct ProviderStats {
   Counter grants{"messages", "addresses given out"};
   Counter refusals{"messages", "requests refused"};
   Counter advertisements{"messages", "buffers told to the rank that uses them, before it asked"};
+  Counter renewals{"buffers", "posted again where their sender knows them: slots of the message layer"};
   Counter advertised_writes{"writes", "writes to advertised buffers, without an exchange"};
   Counter revocations{"messages", "advertised buffers asked back"};
   Counter notices{"messages", "news of completion sent behind a write"};
@@ -64,9 +65,9 @@ struct ProviderStats {
   TimeSum exchange_ns{"time from a request for an address to its answer, each on its own, connection set-up included"};
   Peak queue{"items", "descriptors, entries and retries waiting for a core at a time"};
   BOOST_DESCRIBE_CLASS(ProviderStats, (),
-                       (connections, requests, grants, refusals, advertisements, advertised_writes, revocations,
-                        notices, control_messages, control_bytes, completion_entries, regions, regions_reused, writes,
-                        reads, busy_ns, held_up_ns, exchange_ns, queue),
+                       (connections, requests, grants, refusals, advertisements, renewals, advertised_writes,
+                        revocations, notices, control_messages, control_bytes, completion_entries, regions,
+                        regions_reused, writes, reads, busy_ns, held_up_ns, exchange_ns, queue),
                        (), ())
 };
 
@@ -131,6 +132,7 @@ class Provider : public Component {
   void b_transport(int core, tlm::tlm_generic_payload& transaction, sc_core::sc_time& delay);
   void add_item(Process& process, const Item& item);
   void arm(Process& process);
+  void begin_first(Process& process);
   void run(Process& process);
   Time cost_of(const Process& process, const Item& item) const;
   void perform(Process& process, const Item& item);
@@ -175,6 +177,7 @@ class Provider : public Component {
   void may_advertise(const Descriptor& call, WindowId window);
   Advertising* advertising_of(WindowId window);
   void advertise(Process& process, Advertising& advertising);
+  void tell_of(Process& process, Advertising& advertising, ControlMessage message);
   bool asks_in_vain(Process& process, const ControlMessage& request, WindowId window);
   bool waits_for_revocation(Process& process, const Descriptor& call, WindowId window);
   void revoke(Process& process, Advertising& advertising);

@@ -53,7 +53,6 @@ void Provider::advertise(Process& process, Advertising& advertising) {
     const BufferId buffer = advertising.unbound[advertising.told++];
     const std::uint32_t ticket = ++last_ticket_;
     advertising.tickets.push_back(ticket);
-    ++stats_.advertisements;
     ControlMessage message;
     message.kind = ControlKind::advertisement;
     message.ticket = ticket;
@@ -66,8 +65,27 @@ void Provider::advertise(Process& process, Advertising& advertising) {
     message.least = advertising.least;
     message.era = advertising.era;
     message.is_managed = advertising.is_managed;
-    say(process, advertising.rank, message);
+    tell_of(process, advertising, message);
   }
+}
+
+/// Slots of the message layer stay where they are, under the same key, and its credits say when they are free again: of
+/// these its sender is told once, as MPI libraries do it.
+void Provider::tell_of(Process& process, Advertising& advertising, ControlMessage message) {
+  const bool is_known = exclusive_sender(advertising.mailbox) && message.key == advertising.last_region &&
+                        message.offset == advertising.last_head && message.length == advertising.last_size;
+  advertising.last_region = message.key;
+  advertising.last_head = message.offset;
+  advertising.last_size = message.length;
+  if (!is_known) {
+    ++stats_.advertisements;
+    say(process, advertising.rank, message);
+    return;
+  }
+  ++stats_.renewals;
+  message.rank = process.rank;
+  Provider& sender = *p_.directory->providers.at(node_of(advertising.rank).index());
+  sender.take_advertisement(sender.process_of(pid_of(advertising.rank)), message);
 }
 
 /// A message asks for an address although buffers are advertised. True: it has its answer, or will get one later.

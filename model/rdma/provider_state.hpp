@@ -83,8 +83,12 @@ struct Provider::Advertising {
   std::size_t told = 0;               ///< of `unbound`: the sender knows of so many
   std::deque<std::uint32_t> tickets;  ///< advertised, and not heard of since
   std::uint32_t era = 0;
-  std::uint32_t sent = 0;   ///< advertisements in this era
-  std::uint64_t heard = 0;  ///< messages into buffers of this era
+  std::uint32_t sent = 0;  ///< advertisements in this era
+  // What was advertised last
+  std::uint64_t last_head = 0;
+  std::uint64_t last_size = 0;
+  std::uint32_t last_region = 0;  ///< key; 0: nothing was
+  std::uint64_t heard = 0;        ///< messages into buffers of this era
   bool is_revoking = false;
   bool is_answered = false;
   std::uint64_t used = 0;  ///< as the answer says
@@ -118,7 +122,11 @@ struct Provider::Process {
   Wakeup wakeup;
   // Work for the core
   FifoRing<Item> items;
+  std::size_t calls = 0;    ///< descriptors among them
   bool is_at_work = false;  ///< on the first of them, until the wake-up
+  Time waits_since;         ///< the first of them
+  Time begins;              ///< work on it; in the future while the core computes
+  Time cost;                ///< core time of it
   Time debt;                ///< core time of what was posted, not spent yet
   // Completion queue
   PhysicalAddress completion_queue;

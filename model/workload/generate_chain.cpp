@@ -292,27 +292,22 @@ class SweepWriter {
   }
 
   void write_message_block(const std::string& indent, std::uint64_t sweep, const Side (&from)[2]) {
-    const std::string number = std::to_string(sweep);
-    std::string waits;
     for (const Side side : from) {
-      if (!exists_[side]) continue;
-      const std::string name = std::string("r") + kSideLetter[side] + number;
-      *out_ << indent << "recv as=" << name << " rank=" << neighbour_[side] << " size=" << size_text(size_from(side))
-            << "\n";
-      waits += " " + name;
+      if (exists_[side]) write_message(indent, "recv", 'r', side, sweep, size_from(side));
     }
-    if (!waits.empty()) *out_ << indent << "wait" << waits << how << "\n";
     *out_ << compute_line(indent, compute);
-    waits.clear();
     for (const Side side : from) {
       const Side to = kOpposite[side];
-      if (!exists_[to]) continue;
-      const std::string name = std::string("s") + kSideLetter[to] + number;
-      *out_ << indent << "send as=" << name << " rank=" << neighbour_[to] << " size=" << size_text(size_from(side))
-            << "\n";
-      waits += " " + name;
+      if (exists_[to]) write_message(indent, "send", 's', to, sweep, size_from(side));
     }
-    if (!waits.empty()) *out_ << indent << "wait" << waits << how << "\n";
+  }
+
+  /// Waits before the next one begins: a rendezvous in y does not overlap the one in x.
+  void write_message(const std::string& indent, const char* call, char prefix, Side side, std::uint64_t sweep,
+                     std::uint64_t size) {
+    const std::string name = std::string{prefix} + kSideLetter[side] + std::to_string(sweep);
+    *out_ << indent << call << " as=" << name << " rank=" << neighbour_[side] << " size=" << size_text(size) << "\n"
+          << indent << "wait " << name << how << "\n";
   }
 
   static std::uint64_t mailbox(std::size_t side, std::uint64_t lane) { return 1 + side * kLanes + lane; }

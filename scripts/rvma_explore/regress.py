@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from . import regress_results, regress_suite
+from . import regress_differences, regress_results, regress_suite
 from .files import exit_status, write_whole
 from .mistakes import Mistakes, Position
 
@@ -27,10 +27,11 @@ _NO_PROTOBUF = "built without protobuf"
 @dataclass
 class Outcome:
     """Of one run. `status`: same, different, failed (it did not run as it has to), missing (nothing to compare with),
-    skipped."""
+    damaged (what is stored cannot be read), skipped."""
     run: regress_suite.Run
     status: str
     lines: list = field(default_factory=list)
+    grouped: list = None  # of differences: a line for each statistic; None: as `lines`
     results: dict = None
     seconds: float = 0.0
 
@@ -87,13 +88,18 @@ class Bench:
         path = self.suite.expectation_path(run)
         if not path.exists():
             hint = f"create it with: rvma regress --update --filter '^{re.escape(run.expectation)}'"
-            return Outcome(run, "missing", [f"there is no stored expectation {path}; {hint}"], results)
+            return Outcome(run, "missing", [f"there is no stored expectation {path}; {hint}"], results=results)
         try:
             expected = regress_results.parse(path.read_text())
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as mistake:
-            return Outcome(run, "missing", [f"{path}: no expectation can be read from it ({mistake})"], results)
-        lines = regress_results.differences(expected, results)
-        return Outcome(run, "different" if lines else "same", lines, results)
+            return Outcome(run, "damaged", [f"{path}: no expectation can be read from it ({mistake})"], results=results)
+        return _different(run, expected, results)
+
+
+def _different(run, expected, results):
+    lines = regress_differences.all_differences(expected, results)
+    grouped = regress_differences.by_statistic(expected, results)
+    return Outcome(run, "different" if lines else "same", lines, grouped, results)
 
 
 def _failed(run, what, answer):
@@ -105,12 +111,15 @@ def _show(outcome, limit):
     """Two levels: what happened to the run, then its lines."""
     count = len(outcome.lines)
     head = {"same": "same", "different": f"{count} difference{'s' if count != 1 else ''}", "failed": "failed",
-            "missing": "no expectation", "skipped": "skipped"}[outcome.status]
+            "missing": "no expectation", "damaged": "damaged expectation", "skipped": "skipped"}[outcome.status]
+    lines = outcome.lines if outcome.grouped is None or limit >= count else outcome.grouped
+    if lines is not outcome.lines:
+        head += f" in {len(lines)} lines; --all shows each"
     print(f"{outcome.run.name}: {head}")
-    for line in outcome.lines[:limit]:
+    for line in lines[:limit]:
         print(f"  {line}")
-    if count > limit:
-        print(f"  ... and {count - limit} more (--all shows them)")
+    if len(lines) > limit:
+        print(f"  ... and {len(lines) - limit} more lines")
 
 
 def _junit(path, outcomes, stale):
@@ -145,23 +154,26 @@ def _stale_text(path):
     return f"{path}: no run of the suite has this expectation; rvma regress --update removes it"
 
 
-def _compare(suite, outcomes, limit):
+def _compare(suite, outcomes, stale, limit):
     for outcome in outcomes:
         if outcome.status != "same":
             _show(outcome, limit)
-    stale = suite.stale_expectations()
     for path in stale:
         print(_stale_text(path))
     counts = {status: sum(outcome.status == status for outcome in outcomes)
-              for status in ("same", "different", "failed", "missing", "skipped")}
+              for status in ("same", "different", "failed", "missing", "damaged", "skipped")}
     said = [f"{count} {status}" for status, count in counts.items() if count] + ([f"{len(stale)} stale"] if stale else [])
     print(f"{len(outcomes)} runs: {', '.join(said)}")
     return SAME if counts["same"] + counts["skipped"] == len(outcomes) and not stale else DIFFERENT
 
 
-def _update(suite, outcomes, limit):
-    """Writes what the runs gave, and lists for review what that changed."""
+def _update(suite, outcomes, stale, limit):
+    """Writes what the runs gave, and lists for review what that changed. `stale`: files to remove."""
     status = SAME
+    for outcome in outcomes:  # before anything is written
+        path = suite.expectation_path(outcome.run)
+        if path.exists() and not path.is_file():
+            raise OSError(f"{path}: is no file, where an expectation belongs; nothing was written")
     written = {}
     changed = 0
     for outcome in outcomes:
@@ -171,11 +183,11 @@ def _update(suite, outcomes, limit):
             continue
         first = written.setdefault(outcome.run.expectation, outcome)
         if first is not outcome:  # another table, which has to give the same
-            lines = regress_results.differences(first.results, outcome.results)
-            if lines:
+            other = _different(outcome.run, first.results, outcome.results)
+            if other.lines:
                 status = DIFFERENT
-                _show(Outcome(outcome.run, "different", [f"not as {first.run.name}, with the same expectation", *lines]),
-                      limit)
+                note = f"not as {first.run.name}, with the same expectation"
+                _show(Outcome(other.run, "different", [note, *other.lines], [note, *other.grouped]), limit)
             continue
         if outcome.status == "same":
             continue
@@ -185,9 +197,11 @@ def _update(suite, outcomes, limit):
         changed += 1
         if outcome.status == "missing":
             print(f"{outcome.run.expectation}: new, {len(outcome.results['stats'])} statistics")
+        elif outcome.status == "damaged":
+            print(f"{outcome.run.expectation}: was damaged, written anew, {len(outcome.results['stats'])} statistics")
+            print(f"  {outcome.lines[0]}")
         else:
             _show(outcome, limit)
-    stale = suite.stale_expectations()
     for path in stale:
         path.unlink()
         print(f"{path.name}: removed, no run of the suite has it")
@@ -248,11 +262,13 @@ def main(arguments):
     bench = Bench(program, share / "presets", suite)
     limit = sys.maxsize if options.all else _SHOWN
     try:
+        # With --filter the user looks at a part: nothing else is told of, let alone removed.
+        stale = [] if options.filter else suite.stale_expectations()
         with ThreadPoolExecutor(options.jobs) as pool:
             outcomes = list(pool.map(bench.measure, runs))
         if options.junit:
-            _junit(options.junit, outcomes, suite.stale_expectations())
-        return (_update if options.update else _compare)(suite, outcomes, limit)
+            _junit(options.junit, outcomes, stale)
+        return (_update if options.update else _compare)(suite, outcomes, stale, limit)
     except OSError as failure:
         print(f"rvma: error: regress: {failure}", file=sys.stderr)
         return BAD

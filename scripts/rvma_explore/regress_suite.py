@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import positioned_json
+from . import positioned_json, regress_results
 from .mistakes import Mistakes, Position, nearest_hint, quoted
 
 MANIFEST = "regress.json"
@@ -46,10 +46,11 @@ class Suite:
         return self.directory / EXPECTED / f"{run.expectation}.json"
 
     def stale_expectations(self):
-        """Files of no run, by name."""
+        """Expectations of no run, by name. What is none, by name or by schema, is somebody else's."""
         known = {self.expectation_path(run).name for run in self.runs}
         folder = self.directory / EXPECTED
-        return sorted(path for path in folder.glob("*") if path.name not in known) if folder.is_dir() else []
+        return sorted(path for path in folder.glob("*.json")
+                      if path.name not in known and path.is_file() and regress_results.is_expectation(path))
 
 
 class _Reader:

@@ -10,7 +10,9 @@ DASHES = ["", "7 3", "2 3", "9 3 2 3", "1 4"]
 
 
 def escape(text):
-    return html.escape(str(text), quote=True)
+    """For HTML. Bytes of names that were no UTF-8 are shown as \\xNN."""
+    whole = str(text).encode("utf-8", errors="surrogateescape").decode("utf-8", errors="backslashreplace")
+    return html.escape(whole, quote=True)
 
 
 def short(value):
@@ -29,6 +31,19 @@ def time_unit(most_ns):
         if most_ns >= 2 * size:
             return name, size
     return "ns", 1.0
+
+
+def byte_unit(most):
+    """(name, bytes) of the unit in which sizes up to `most` read best."""
+    for name, size in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
+        if most >= 2 * size:
+            return name, size
+    return "bytes", 1.0
+
+
+def ns(value):
+    name, size = time_unit(value)
+    return f"{short(value / size)} {name}"
 
 
 def ticks(low, high, about=5):
@@ -90,6 +105,11 @@ def chart(title, x, y, x_label, y_label, body, size):
             f"<title>{escape(title)}</title>{frame(x, y, x_label, y_label, size)}{body}</svg>")
 
 
+def dots_of(points, x, y):
+    """Round ends of lines without length; none where nothing was."""
+    return "".join(f"M{x.at(px)} {y.at(py)}h0" for px, py in points if py)
+
+
 def path_of(points, x, y, is_step):
     words = []
     for index, (px, py) in enumerate(points):
@@ -102,8 +122,9 @@ def path_of(points, x, y, is_step):
     return "".join(words)
 
 
-def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None, size=LARGE):
-    """`named`: (name, [(x, y)..]) each; a legend stands above if there are several."""
+def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None, size=LARGE, is_dots=False):
+    """`named`: (name, [(x, y)..]) each; a legend stands above if there are several. `is_dots`: of what lies between the
+    points nothing is known."""
     named = [(name, points) for name, points in named if points]
     if not named:
         return ""
@@ -115,9 +136,11 @@ def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None,
         low, high = max(low, 1e-3) * 0.9, max(high, 1e-3) * 1.1
     x = Axis(low, high, LEFT, size[0] - RIGHT, x_log)
     y = Axis(0, (y_top or max(ys)) or 1, size[1] - BOTTOM, TOP)
-    body = "".join(f'<path class="line c{index % 5}" stroke-dasharray="{DASHES[index % 5]}" '
-                   f'd="{path_of(points, x, y, is_step)}"><title>{escape(name)}</title></path>'
-                   for index, (name, points) in enumerate(named))
+    body = ""
+    for index, (name, points) in enumerate(named):
+        drawn = (f'class="dots c{index % 5}" d="{dots_of(points, x, y)}"' if is_dots else
+                 f'class="line c{index % 5}" stroke-dasharray="{DASHES[index % 5]}" d="{path_of(points, x, y, is_step)}"')
+        body += f"<path {drawn}><title>{escape(name)}</title></path>"
     legend = ""
     if len(named) > 1:
         legend = '<p class="legend">' + "".join(

@@ -2,7 +2,9 @@
 sweeps (`rvma sweep`)."""
 
 import csv
+import io
 import json
+import math
 import shlex
 import sqlite3
 from dataclasses import dataclass
@@ -50,11 +52,12 @@ class Sweep:
 
 
 def read_text(path):
+    """Bytes that are no UTF-8 (the name of a trace may have some) are kept; report_charts.escape() shows them."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
         raise Unreadable(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as failure:
+    except OSError as failure:
         raise Unreadable(f"{path}: cannot be read: {failure}") from None
 
 
@@ -69,22 +72,51 @@ def read_json(path, schema):
     return value
 
 
-def read_csv(path):
-    """Rows as dictionaries of text; an absent file is an empty one: older results lack some."""
+def read_csv(path, needed):
+    """(line, row as a dictionary of text) each; an absent file is an empty one: older results lack some."""
     if not path.exists():
         return []
-    rows = list(csv.DictReader(read_text(path).splitlines()))
-    for number, row in enumerate(rows, start=2):
+    reader = csv.DictReader(io.StringIO(read_text(path), newline=""))
+    try:
+        missing = [name for name in needed if name not in (reader.fieldnames or [])]
+        if missing:
+            raise Unreadable(f"{path}:1:1: the header has no column {missing[0]}")
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as failure:
+        raise Unreadable(f"{path}:{reader.line_num + 1}:1: {failure}") from None
+    for number, row in rows:
         if None in row or None in row.values():
             raise Unreadable(f"{path}:{number}:1: the row does not have the header's columns")
     return rows
 
 
-def read_series(path):
+def figure_in(path, line, column, text):
+    """A figure of a table: finite, and not below 0."""
     try:
-        return [{key: float(value) for key, value in row.items()} for row in read_csv(path)]
-    except ValueError as failure:
-        raise Unreadable(f"{path}: {failure}") from None
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise Unreadable(f"{path}:{line}:1: {column} is {text!r}; expected a number from 0")
+    return value
+
+
+def read_series(path):
+    rows, before = [], 0.0
+    for line, row in read_csv(path, ("time_ns", "goodput_gbps")):
+        row = {column: figure_in(path, line, column, text) for column, text in row.items()}
+        if row["time_ns"] <= before:
+            raise Unreadable(f"{path}:{line}:1: time_ns is {row['time_ns']:g}; expected more than the row before")
+        before = row["time_ns"]
+        rows.append(row)
+    return rows
+
+
+def read_links(path):
+    rows = read_csv(path, ("link", "packets"))
+    for line, row in rows:
+        figure_in(path, line, "packets", row["packets"])
+    return [row for _, row in rows]
 
 
 def read_run(directory, name, group=""):
@@ -93,7 +125,7 @@ def read_run(directory, name, group=""):
                 "config"):
         if key not in stats:
             raise Unreadable(f"{directory / 'stats.json'}: has no {key}")
-    return Run(name, stats, read_series(directory / "series.csv"), read_csv(directory / "links.csv"), group)
+    return Run(name, stats, read_series(directory / "series.csv"), read_links(directory / "links.csv"), group)
 
 
 def on_chip_bytes(directory, point):

@@ -138,6 +138,48 @@ rank 1
                 with self.subTest(pattern[0], variant=name):
                     self.run_file(trace, *options)
 
+    def test_calls_of_the_sweep_block_one_after_the_other(self):
+        lines = self.generate("sweep3d", "--messages", "--ranks", "6").read_text().split("\n")
+        calls = [i for i, line in enumerate(lines) if line.split()[:1] in (["send"], ["recv"])]
+        self.assertEqual(len(calls), 2 * 8 * (2 * 2 + 3))
+        for i in calls:
+            name = lines[i].split()[1].removeprefix("as=")
+            self.assertEqual(lines[i + 1].split(), ["wait", name])
+
+    def test_a_send_takes_up_what_has_come_before_it(self):
+        """Completions that wait while a program computes must not hold up its next call until it has computed again."""
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  barrier
+  compute 50us
+  send as=s rank=1 size=64
+  compute 50us
+  repeat 4
+    recv rank=1 size=64
+  end
+  wait all
+rank 1
+  barrier
+  repeat 4
+    send rank=0 size=64
+  end
+  recv as=r rank=0 size=64
+  wait r
+"""
+        # Not with rdma.exchange=per_put, where the send's put has its address only when the program has computed.
+        for name, options in (("rvma", []), ("advertised", ["--protocol", "rdma", *ADVERTISED])):
+            with self.subTest(name):
+                rows = {row["name"]: row for row in self.run_text(text, *options).rows("messages.csv") if row["name"]}
+                self.assertLess(float(rows["r"]["end_ns"]) - float(rows["s"]["issue_ns"]), 10_000)
+
+    def test_rdma_senders_are_told_once_of_each_slot(self):
+        trace = self.generate("pingpong", "--messages", "--iterations", "50")
+        units = self.run_file(trace, "--protocol", "rdma", *ADVERTISED).stats()["units"]
+        for node in ("node0", "node1"):
+            self.assertEqual(units[f"{node}.software"]["advertisements"], 8 + 2)
+            self.assertGreaterEqual(units[f"{node}.software"]["renewals"], 50)
+
     def test_compare_takes_the_difference_apart(self):
         trace = self.generate("pingpong", "--messages", "--size", "20000", "--iterations", "5")
         out = self.tmp / "compare"

@@ -5,6 +5,7 @@ import collections
 import csv
 import io
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -369,3 +370,41 @@ class Dissector(PcapTest):
         path = self.write([(data[:80], len(data)), (data[:50], len(data)), (data, len(data))])
         cut = self.tshark(path, "-Y", "rvma.cut", fields=("frame.number",))
         self.assertEqual([row["frame.number"] for row in cut], ["1", "2"])
+
+
+class PcapManual(PcapTest):
+    """docs/how-to/see-what-happened.md, as it is written."""
+
+    def setUp(self):
+        super().setUp()
+        self.text = (SOURCE / "docs/how-to/see-what-happened.md").read_text(encoding="utf-8")
+
+    def captures(self):
+        """Made with the commands of the page."""
+        commands = re.findall(r"^build/bin/rvma (run docs/examples/packets/.*)$", self.text, re.MULTILINE)
+        made = {}
+        for command in commands:
+            words = [SOURCE / word if word.startswith("docs/") else word for word in command.split()]
+            name = words[words.index("--pcap") + 1]
+            words[words.index("--pcap") + 1] = made[name] = self.tmp / name
+            self.assertEqual(self.rvma(*words, "--quiet").status, 0)
+        return made
+
+    def test_each_filter_finds_something(self):
+        made = self.captures()
+        rows = re.findall(r"^\| `(.*)` \| `(\w+\.pcapng)` \|", self.text, re.MULTILINE)
+        self.assertEqual({name for _, name in rows}, set(made))
+        self.assertGreaterEqual(len(rows), 8)
+        for wanted, name in rows:
+            with self.subTest(wanted):
+                found = self.tshark(made[name], "-Y", wanted).count("\n")
+                self.assertGreater(found, 0)
+                self.assertLess(found, self.tshark(made[name]).count("\n"))
+
+    def test_the_command_for_the_fields_lists_them(self):
+        (command,) = re.findall(r"^tshark (.*-G .*) \| grep rvma$", self.text, re.MULTILINE)
+        words = [word.replace("scripts/wireshark/rvma.lua", str(DISSECTOR)) for word in command.split()]
+        process = subprocess.run([shutil.which("tshark"), *words], capture_output=True, text=True, timeout=200,
+                                 env={"HOME": str(self.tmp), "PATH": "/usr/bin:/bin"})
+        for field in ("rvma.mailbox", "rvma.ack.outcome", "rvma.rdma.operation"):
+            self.assertIn(f"\t{field}\t", process.stdout)

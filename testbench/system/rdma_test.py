@@ -277,6 +277,13 @@ rank 0
         self.assertLess(ack["rvma"], 10_000)
         self.assertGreater(ack["rdma"], 100_000)
 
+    def test_a_run_without_payload_takes_as_long(self):
+        """What the software says is carried, and the program's bytes are not."""
+        trace = self.generate("pingpong", "--size", "10000", "--iterations", 5)
+        times = [self.run_file(trace, *RDMA, "--set", f"workload.payload={payload}").stats()["sim"]["time_ns"]
+                 for payload in ("bytes", "none")]
+        self.assertEqual(times[0], times[1])
+
     # ----------------------------------------------------------------------------------------- finite hardware
 
     def test_many_clients_do_not_fit_on_chip(self):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -75,9 +76,6 @@ class Regress(unittest.TestCase):
         self.assertRegex(said, r"  latency_ns\.put_to_completion\.mean: [0-9.]+ -> [0-9.]+ \(\+1, \+[0-9.]+ %\)\n")
         self.assertRegex(said, r"  completions\.csv:2: time_ns [0-9.]+ -> [0-9.]+, seen_ns [0-9.]+ -> [0-9.]+\n")
         self.assertIn("3 runs: 1 same, 2 different\n", said)
-        shares = [float(line.rsplit(", ", 1)[1].split(" ")[0]) for line in said.split("put.rdma:")[0].splitlines()
-                  if line.endswith(" %)")]
-        self.assertEqual(shares, sorted(shares, key=lambda share: -abs(share)))
         self.assertIn("2 written, 1 unchanged", self.regress("--update"))
         self.regress()
 
@@ -89,17 +87,85 @@ class Regress(unittest.TestCase):
         self.assertEqual((suite.get("tests"), suite.get("failures")), ("3", "1"))
         self.assertEqual([case.get("name") for case in suite if case.find("failure") is not None], ["ping"])
 
+    def test_differences_are_grouped_by_statistic(self):
+        self.regress("--update")
+        manifest = json.loads(json.dumps(MANIFEST))
+        manifest["runs"][0]["set"] = ["fabric.link.latency=41ns"]
+        self.manifest(manifest)
+        said = self.regress("--filter", "put.rvma", status=1)
+        lines = said.splitlines()
+        each = self.regress("--filter", "put.rvma", "--all", status=1).splitlines()
+        self.assertRegex(lines[0], rf"^put\.rvma: {len(each) - 2} differences in {len(lines) - 2} lines; --all shows each$")
+        self.assertLess(len(lines), len(each) / 2)
+        # One line a histogram, with mean and tail; its distribution folded; the units' shares last.
+        self.assertEqual(len([line for line in lines if line.startswith("  latency_ns.put_to_completion")]), 1)
+        self.assertRegex(said, r"  latency_ns\.put_to_completion: mean [0-9.]+ -> [0-9.]+ \(\+1, \S+ %\), p99 [0-9.]+ -> [0-9.]+ \(\+1, ")
+        self.assertRegex(said, r"  latency_quantiles\.put_to_completion: [0-9]+ figures of its points\n")
+        self.assertRegex(said, r"  completions\.csv:2: time_ns [0-9.]+ -> [0-9.]+, seen_ns [0-9.]+ -> [0-9.]+\n")
+        starts = [next(number for number, line in enumerate(lines) if line.startswith(f"  {start}"))
+                  for start in ("sim.time_ns: ", "latency_ns.", "completions.csv")]
+        self.assertEqual(starts, sorted(starts))
+        shares = [number for number, line in enumerate(lines) if ": busy " in line or "shares of time busy" in line]
+        self.assertNotEqual(shares, [])
+        self.assertEqual(shares, list(range(shares[0], len(lines) - 1)))
+        self.assertFalse(any("quantiles.put_to_completion[" in line for line in lines))
+
     def test_what_nobody_expects_is_an_error(self):
         self.regress("--update")
-        (self.dir / "expected" / "old.json").write_text("{}")
-        self.assertIn("old.json: no run of the suite has this expectation", self.regress(status=1))
+        expected = self.dir / "expected"
+        shutil.copy(expected / "ping.json", expected / "old.json")
+        said = self.regress(status=1)
+        self.assertIn("old.json: no run of the suite has this expectation", said)
+        self.assertIn("1 stale", said)
         self.assertIn("old.json: removed", self.regress("--update"))
+        self.assertFalse((expected / "old.json").exists())
         self.regress()
+
+    def test_update_leaves_what_it_did_not_make(self):
+        self.regress("--update")
+        expected = self.dir / "expected"
+        kept = {"README.txt": "Read me.", "notes.json": '{"schema": "mine"}', "broken.json": "{", "old.txt": (expected / "ping.json").read_text()}
+        for name, text in kept.items():
+            (expected / name).write_text(text)
+        (expected / "folder.json").mkdir()
+        (expected / "more").mkdir()
+        shutil.copy(expected / "ping.json", expected / "old.json")
+        # 1. With --filter nothing is removed, nor told of.
+        said = self.regress("--update", "--filter", "ping")
+        self.assertNotIn("old.json", said)
+        self.assertTrue((expected / "old.json").exists())
+        self.assertEqual(self.regress("--filter", "ping"), "1 runs: 1 same\n")
+        # 2. Without, only what is an expectation.
+        said = self.regress("--update")
+        self.assertIn("old.json: removed", said)
+        self.assertIn("1 removed", said)
+        for name, text in kept.items():
+            self.assertEqual((expected / name).read_text(), text)
+        self.assertTrue((expected / "folder.json").is_dir() and (expected / "more").is_dir())
+        self.regress()
+
+    def test_update_decides_before_it_writes(self):
+        self.regress("--update")
+        expected = self.dir / "expected"
+        (expected / "put.rvma.json").unlink()
+        (expected / "put.rvma.json").mkdir()
+        (expected / "ping.json").unlink()
+        shutil.copy(expected / "put.rdma.json", expected / "old.json")
+        said = self.regress("--update", status=2)
+        self.assertIn("put.rvma.json: is no file, where an expectation belongs; nothing was written", said)
+        self.assertEqual(sorted(path.name for path in expected.iterdir()), ["old.json", "put.rdma.json", "put.rvma.json"])
 
     def test_a_damaged_expectation_is_told(self):
         self.regress("--update")
         (self.dir / "expected" / "ping.json").write_text("{")
-        self.assertIn("no expectation can be read from it", self.regress(status=1))
+        said = self.regress(status=1)
+        self.assertIn("ping: damaged expectation", said)
+        self.assertIn("no expectation can be read from it", said)
+        self.assertIn("1 damaged", said)
+        said = self.regress("--update")
+        self.assertIn("ping: was damaged, written anew, ", said)
+        self.assertNotIn("ping: new", said)
+        self.regress()
 
     def test_a_run_that_fails_is_not_stored(self):
         self.manifest({"schema": "rvma-regress/1", "runs": [{"name": "bad", "trace": "put.trace", "set": ["no.key=1"]}]})

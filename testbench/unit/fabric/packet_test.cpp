@@ -58,6 +58,7 @@ TEST(Packet, ComesBackAsNewButKeepsItsCapacity) {
   packet->ack.selective.assign(16, 1);
   packet->ack.outcomes.assign(16, Outcome::ok);
   packet->ack.outcomes_from = MessageId{3};
+  packet->ack.age_us = 4;
   packet->payload = payloads.acquire();
   packet->wire_bytes = 100;
   packet->corrupted = true;
@@ -72,6 +73,7 @@ TEST(Packet, ComesBackAsNewButKeepsItsCapacity) {
   EXPECT_EQ(packet->data.key, 0U);
   EXPECT_EQ(packet->ack.cumulative, 0U);
   EXPECT_EQ(packet->ack.outcomes_from, MessageId{0});
+  EXPECT_EQ(packet->ack.age_us, 0U);
   EXPECT_TRUE(packet->ack.selective.empty());
   EXPECT_TRUE(packet->ack.outcomes.empty());
   EXPECT_GE(packet->ack.selective.capacity(), 16U);
