@@ -198,7 +198,8 @@ def points_table(sweep):
     axes = [axis.name for axis in axes_of(sweep)]
     shown = [index for index, column in enumerate(sweep.columns)
              if column.name == "point" or column.name in axes or column.name in SHOWN or column.kind == "asked"]
-    rows = [[cell(point[index], sweep.columns[index].kind != "axis") for index in shown] for point in sweep.points[:MOST_POINTS]]
+    rows = [[cell(point[index], sweep.columns[index].kind != "axis") for index in shown]
+            for point in sweep.points[:MOST_POINTS]]
     return (table([label(sweep.columns[index]) for index in shown], rows, "sortable points")
             + '<p class="note">All columns are in the sweep\u2019s results.csv and results.sqlite.</p>')
 

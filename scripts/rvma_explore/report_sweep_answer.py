@@ -74,7 +74,8 @@ def sentence(axis, others, metric, worst, target, gain):
     unit = f" {metric.unit}" if metric.unit else ""
     points = f"{worst[2]} and {target[2]} points"
     together = " together with " + ", ".join(f"<code>{escape(other.name)}</code>" for other in others) if others else ""
-    return (f"<code>{escape(axis.name)}</code> from {escape(exact(worst[0]))} to <strong>{escape(exact(target[0]))}</strong>{together}: "
+    return (f"<code>{escape(axis.name)}</code> from {escape(exact(worst[0]))} to "
+            f"<strong>{escape(exact(target[0]))}</strong>{together}: "
             f'<data class="num" data-step="{escape(axis.name)}" value="{gain:.6f}">\u00d7{gain:.2f}</data> '
             f"({escape(metric.name)} {short(worst[1])} \u2192 {short(target[1])}{escape(unit)}, means of {points})")
 
@@ -89,7 +90,8 @@ def answer(sweep, axes, varying):
         metric = next((column for name in names for column in varying if column.name == name), None)
         steps = steps_for(sweep, keys, metric, is_higher_better) if metric else []
         if steps:
-            told = "".join(f"<li>{sentence(axis, others[axis.name], metric, *rest)}</li>" for axis, *rest in steps[:_MOST_KEYS])
+            told = "".join(f"<li>{sentence(axis, others[axis.name], metric, *rest)}</li>"
+                           for axis, *rest in steps[:_MOST_KEYS])
             lines.append(f"<p><strong>{words}:</strong></p><ol>{told}</ol>")
     if not lines:
         lines.append("<p>No key of this sweep moves the rate or the time by more than chance.</p>")

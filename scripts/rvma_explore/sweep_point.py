@@ -26,11 +26,20 @@ OUTCOME_SCHEMA = "rvma-sweep-outcome/1"
 STATUS = {0: "ok", 1: "failed", 2: "bad_input", 3: "model_error"}
 # How run.problems of stats.json begin where the machine, not the input, ended a run.
 _CUT_SHORT = ("--wall-limit reached", "--memory-limit reached", "stopped by a signal")
-_STDERR_BYTES = 16384
+_STDERR_BYTES = 16384  # of what it said, those in which the reason is looked for
+_MOST_KEPT_BYTES = 1 << 20
+_AFTERWORD_S = 2
 
 
 class Stopped(Exception):
     """The sweep is being stopped: the point has no outcome."""
+
+
+def _keep(stream, said):
+    """Reads to the end, and keeps the beginning."""
+    with stream:
+        while piece := stream.read1(1 << 16):
+            said.extend(piece[:max(0, _MOST_KEPT_BYTES - len(said))])
 
 
 class Children:
@@ -52,16 +61,20 @@ class Children:
             self._running.add(child)
             if self.stopping:
                 child.kill()
+        said = bytearray()
+        reader = threading.Thread(target=_keep, args=(child.stderr, said), daemon=True)
+        reader.start()
         try:
-            _, said = child.communicate(timeout=timeout)
-            return child.returncode, said
+            exit_status = child.wait(timeout)
         except subprocess.TimeoutExpired:
             child.kill()
-            _, said = child.communicate()
-            return None, said
+            child.wait()
+            exit_status = None
         finally:
             with self._lock:
                 self._running.discard(child)
+        reader.join(_AFTERWORD_S)  # not for ever: what it has started may hold its stderr
+        return exit_status, bytes(said)
 
     def stop(self):
         with self._lock:
