@@ -437,11 +437,13 @@ rank 0
         result, _ = self.gets(lines, "--set", "nic.get.open=2")
         self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
         self.assertEqual(result.stats()["units"]["node0.nic.gets"]["open"], 2)
-        result, _ = self.gets(lines, "--set", "nic.windows.on_chip=3", "--set",
-                              "nic.windows.spill=false")
+        few = ("--set", "nic.windows.on_chip=3", "--set", "nic.windows.spill=false", "--set")
+        result, _ = self.gets(lines, *few, "nic.reliability.rnr_tries=0")
         statuses = [row["status"] for row in result.rows("puts.csv")]
         self.assertIn("busy", statuses)
         self.assertIn("ok", statuses)
+        result, _ = self.gets(lines, *few, "nic.reliability.rnr_tries=20")
+        self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
 
     def test_windows_of_answers_spill_like_any(self):
         lines = ["get rank=1 mailbox=0x10 size=2000 key=7"] * 20
