@@ -110,6 +110,27 @@ class Rdma(RdmaTest):
                 ran += 1
         self.assertGreaterEqual(ran, 4)
 
+    def test_reads_beyond_those_that_may_be_open_wait_their_turn(self):
+        gets = "".join(f"  get rank=1 mailbox=7 size=1MiB offset={i} as=g{i}\n" for i in range(4))
+        text = ("rvma-trace 1\nranks 2\nrank 0\n  barrier\n" + gets + "  wait g0 g1 g2 g3\n  barrier\n"
+                "rank 1\n  init_window w mailbox=7 threshold=4MiB readable\n  post_buffer w as=b size=4MiB seed=3\n"
+                "  barrier\n  barrier\n")
+        ends = []
+        for reads in (1, 2, 4):
+            result = self.run_text(text, *RDMA, "--set", f"rdma.open_reads={reads}")
+            self.assertEqual(set(self.statuses(result).values()), {"ok"})
+            ends.append([float(row["ack_ns"]) for row in result.rows("puts.csv")])
+        one, two, all_four = ends
+        # Alone, each begins a round trip after the one before has ended; else its request is there by then.
+        alone = one[1] - one[0]
+        self.assertGreater(alone, 25_000)  # 1 MiB at 400 Gb/s takes 21 us
+        for earlier, later in zip(one, one[1:]):
+            self.assertAlmostEqual(later - earlier, alone, delta=1)
+        for overlapping in (two, all_four):
+            self.assertEqual(overlapping[0], one[0])
+            self.assertLess(overlapping[1] - overlapping[0], alone - 3_000)
+            self.assertLess(overlapping[3], one[3] - 10_000)
+
     def test_every_call_has_the_same_outcome_as_on_rvma(self):
         """Statuses, values, lengths and bytes; but for rewind, which the baseline does not have."""
         rvma = self.run_text(EVERY_CALL)
