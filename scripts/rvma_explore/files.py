@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -11,9 +12,12 @@ BAD_INPUT = 2
 
 @contextlib.contextmanager
 def partial_of(path):
-    """The name under which `path` is written; it becomes `path` at the end, and nothing is left of it after a failure. An
-    OSError names the file."""
-    path = Path(path)
+    """The name under which `path` is written; it becomes `path` at the end, and nothing is left of it after a failure. A
+    symbolic link stays one; what is no file (a device, a pipe) is written as it is. An OSError names the file."""
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file() and not path.is_dir():
+        yield path
+        return
     partial = path.with_name(f"{path.name}.partial.{os.getpid()}")
     try:
         yield partial
@@ -31,7 +35,8 @@ def write_whole(path, data):
     with partial_of(path) as partial, open(partial, "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
         file.flush()
-        os.fsync(file.fileno())
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            os.fsync(file.fileno())
 
 
 def sha256_of(path):

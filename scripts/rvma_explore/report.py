@@ -1,35 +1,13 @@
 """rvma report DIR...: one self-contained HTML page from results."""
 
 import argparse
-import os
 import sys
-import tempfile
-from pathlib import Path
 
-from .files import exit_status
+from .files import exit_status, write_whole
 from .report_load import Unreadable, read_directory
 from .report_page import page
 
 BAD_INPUT = 2
-
-
-def write_whole(path, text):
-    """The file appears whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.partial.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.chmod(temporary, 0o666 & ~umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def umask():
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def main(arguments=None):
@@ -52,7 +30,7 @@ def main(arguments=None):
     if failed:
         return BAD_INPUT
     try:
-        write_whole(Path(options.output), page(options.title, runs, comparisons, sweeps))
+        write_whole(options.output, page(options.title, runs, comparisons, sweeps))
     except OSError as failure:
         print(f"rvma: error: report: --output: cannot write {options.output}: {failure.strerror}", file=sys.stderr)
         return BAD_INPUT

@@ -28,11 +28,28 @@ class Files(SystemTest):
         pipe = self.tmp / "pipe"
         os.mkfifo(pipe)
         got = []
-        reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+        reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
         reader.start()
         self.assertEqual(self.rvma("gen", "pingpong", "--output", pipe).status, 0)
-        reader.join()
+        reader.join(timeout=60)
         self.assertTrue(got[0].startswith(b"rvma-trace 1\n"))
+        self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
+
+    def test_a_report_follows_links_and_leaves_pipes(self):
+        (self.tmp / "nothing.trace").write_text(NOTHING)
+        self.assertEqual(self.rvma("run", self.tmp / "nothing.trace", "--out", self.tmp / "out", "--quiet").status, 0)
+        real, link, pipe = (self.tmp / name for name in ("real.html", "link.html", "pipe.html"))
+        link.symlink_to(real.name)
+        self.assertEqual(self.rvma("report", self.tmp / "out", "--output", link).status, 0)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("<html", real.read_text())
+        os.mkfifo(pipe)
+        got = []
+        reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+        reader.start()
+        self.assertEqual(self.rvma("report", self.tmp / "out", "--output", pipe).status, 0)
+        reader.join(timeout=60)
+        self.assertEqual(got, [real.read_text()])
         self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
 
     def test_a_preset_is_found_by_its_name_and_a_file_of_that_name_goes_first(self):
