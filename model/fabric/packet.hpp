@@ -75,7 +75,7 @@ struct AckHeader {
   MessageId outcomes_from;               ///< every message id below has ended `ok` or is known to the sender
   std::vector<Outcome> outcomes;         ///< of ids outcomes_from, +1, ...; pending: not ended or not told
   /// 0: an ordinary one. Else it answers a packet that named another incarnation, or none and is not the first: that
-  /// packet was not counted, nothing is acknowledged, and the answering NIC was powered on less than so long ago.
+  /// packet was not counted, nothing is acknowledged, and the answering NIC was powered on at least age_us - 1 ago.
   std::uint32_t age_us = 0;
 };
 

@@ -713,7 +713,9 @@ void Transmit::meet(Index index, const Packet& packet, Time at) {
     return;
   }
   peer.incarnation = packet.transport.source_incarnation;
-  if (peer.first_blind < at - Time::from_us(packet.ack.age_us)) {
+  // It is that old at least, so that it was powered on no later than this.
+  const Time powered_on = at - Time::from_us(packet.ack.age_us - 1);
+  if (peer.first_blind < powered_on) {
     ++stats_.peers_restarted;
     give_up(index, at);
     return;

@@ -9,7 +9,6 @@
 #include "fabric/fabric.hpp"
 #include "fabric/wire.hpp"
 #include "nic/delivery.hpp"
-#include "nic/interfaces.hpp"
 #include "nic/transmit_context.hpp"
 #include "platform/config.hpp"
 

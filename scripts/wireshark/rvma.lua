@@ -29,7 +29,7 @@ local field = {
   destination_incarnation = ProtoField.uint32("rvma.destination_incarnation", "Destination incarnation"),
   generation = ProtoField.uint32("rvma.generation", "Generation of the context"),
   sequence = ProtoField.uint32("rvma.sequence", "Sequence number"),
-  age = ProtoField.uint32("rvma.ack.age", "Powered on less than so long ago (us; 0: not told, an ordinary acknowledgement)"),
+  age = ProtoField.uint32("rvma.ack.age", "1 + age of the NIC (whole us; 0: not told, an ordinary acknowledgement)"),
   source_node = ProtoField.uint32("rvma.source_node", "Source node"),
   destination_node = ProtoField.uint32("rvma.destination_node", "Destination node"),
 

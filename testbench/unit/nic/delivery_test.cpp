@@ -390,7 +390,7 @@ TEST(DeliveryUnit, ALaterLifeCountsNothingThatNamesNoneAndSaysHowOldItIs) {
     return bench.egress.acks.back().ack.age_us;
   };
   bench.unit->power_on(Time::from_us(10));
-  // Never less than its age, and less than a microsecond more.
+  // One more than its age in whole microseconds.
   EXPECT_EQ(age_told_at(Time::from_us(13) - ns(1)), 3U);
   EXPECT_EQ(age_told_at(Time::from_us(14)), 5U);
   EXPECT_EQ(bench.unit->stats().incarnations_told.value(), 2U);
