@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "workload/import_collectives.hpp"
 #include "workload/trace_limits.hpp"
 
 namespace rvma::import_detail {
@@ -42,7 +43,10 @@ constexpr int kFixed32 = 19;
 constexpr int kFixed64 = 21;
 constexpr int kSfixed32 = 23;
 constexpr int kSfixed64 = 25;
+constexpr int kBoolList = 28;
+constexpr int kString = 29;
 constexpr int kLastValue = 32;
+constexpr int kBoolListValues = 1;
 
 enum class NodeType : std::uint64_t { invalid, metadata, load, store, compute, send, receive, collective };
 
@@ -56,6 +60,10 @@ struct Node {
   std::optional<std::int64_t> source;
   std::optional<std::int64_t> destination;
   std::optional<std::int64_t> tag;
+  std::optional<std::int64_t> collective;  ///< CollectiveCommType
+  std::optional<std::int64_t> root;
+  std::string group;
+  bool is_partial = false;  ///< a collective over some dimensions of the machine only
 };
 
 /// What is wrong with the bytes, and where in the message.
@@ -98,17 +106,21 @@ class NodeParser {
     if (number == kNodeId && wire == kVarint) return varint(node.id);
     if (number == kNodeType && wire == kVarint) return varint(node.type);
     if (number == kNodeDuration && wire == kVarint) return varint(node.duration_us);
-    if (number == kNodeControl || number == kNodeData) return read_ids(wire, tag, node);
+    if (number == kNodeControl || number == kNodeData) {
+      return read_numbers(tag, [&](std::uint64_t id) { node.requires_ids.push_back(id); });
+    }
     if (number == kNodeAttribute && wire == kBytes) return read_attribute(node);
     return skip(tag);
   }
 
-  /// Numbers that may be packed.
-  bool read_ids(WireFormatLite::WireType wire, std::uint32_t tag, Node& node) {
-    std::uint64_t id = 0;
+  /// Numbers that may be packed; `take` is called with each.
+  template <class Take>
+  bool read_numbers(std::uint32_t tag, Take take) {
+    const auto wire = WireFormatLite::GetTagWireType(tag);
+    std::uint64_t value = 0;
     if (wire == kVarint) {
-      if (!varint(id)) return false;
-      node.requires_ids.push_back(id);
+      if (!varint(value)) return false;
+      take(value);
       return true;
     }
     if (wire != kBytes) return skip(tag);
@@ -116,8 +128,8 @@ class NodeParser {
     if (!enter(length)) return false;
     const auto limit = in_.PushLimit(static_cast<int>(length));
     while (in_.BytesUntilLimit() > 0) {
-      if (!varint(id)) return false;
-      node.requires_ids.push_back(id);
+      if (!varint(value)) return false;
+      take(value);
     }
     in_.PopLimit(limit);
     return true;
@@ -144,15 +156,22 @@ class NodeParser {
     if (!enter(length)) return false;
     const auto limit = in_.PushLimit(static_cast<int>(length));
     std::string name;
+    std::string text;
     std::optional<std::int64_t> value;
     bool has_other_value = false;
+    bool has_false = false;
     while (const std::uint32_t tag = next_tag()) {
       const int number = WireFormatLite::GetTagFieldNumber(tag);
       if (number == kAttributeName && WireFormatLite::GetTagWireType(tag) == kBytes) {
-        std::uint32_t size = 0;
-        if (!enter(size) || !in_.ReadString(&name, static_cast<int>(size))) return fail("malformed protobuf");
+        if (!read_string(name)) return false;
       } else if (is_integer(tag)) {
         if (!read_integer(number, value)) return false;
+      } else if (number == kString && WireFormatLite::GetTagWireType(tag) == kBytes) {
+        has_other_value = true;
+        if (!read_string(text)) return false;
+      } else if (number == kBoolList && WireFormatLite::GetTagWireType(tag) == kBytes) {
+        has_other_value = true;
+        if (!read_bools(has_false)) return false;
       } else {
         has_other_value = has_other_value || (number > 2 && number <= kLastValue);
         if (!skip(tag)) return false;
@@ -161,7 +180,30 @@ class NodeParser {
     if (in_.BytesUntilLimit() != 0) return fail("malformed protobuf");
     in_.PopLimit(limit);
     at_ = begin;
+    if (name == "pg_name") node.group = value ? std::to_string(*value) : text;
+    if (name == "involved_dim") node.is_partial = has_false;
     return keep(name, value, has_other_value, node);
+  }
+
+  bool read_string(std::string& text) {
+    std::uint32_t size = 0;
+    return enter(size) && (in_.ReadString(&text, static_cast<int>(size)) || fail("malformed protobuf"));
+  }
+
+  /// Whether a list of truth values has one that is false.
+  bool read_bools(bool& has_false) {
+    std::uint32_t length = 0;
+    if (!enter(length)) return false;
+    const auto limit = in_.PushLimit(static_cast<int>(length));
+    while (const std::uint32_t tag = next_tag()) {
+      const bool good = WireFormatLite::GetTagFieldNumber(tag) != kBoolListValues
+                            ? skip(tag)
+                            : read_numbers(tag, [&](std::uint64_t value) { has_false = has_false || value == 0; });
+      if (!good) return false;
+    }
+    if (in_.BytesUntilLimit() != 0) return fail("malformed protobuf");
+    in_.PopLimit(limit);
+    return true;
   }
 
   static bool is_integer(std::uint32_t tag) {
@@ -207,11 +249,13 @@ class NodeParser {
   }
 
   bool keep(const std::string& name, const std::optional<std::int64_t>& value, bool has_other_value, Node& node) {
-    std::optional<std::int64_t>* const to = name == "comm_size"  ? &node.size
-                                            : name == "comm_src" ? &node.source
-                                            : name == "comm_dst" ? &node.destination
-                                            : name == "comm_tag" ? &node.tag
-                                                                 : nullptr;
+    std::optional<std::int64_t>* const to = name == "comm_size"   ? &node.size
+                                            : name == "comm_src"  ? &node.source
+                                            : name == "comm_dst"  ? &node.destination
+                                            : name == "comm_tag"  ? &node.tag
+                                            : name == "comm_type" ? &node.collective
+                                            : name == "root_rank" ? &node.root
+                                                                  : nullptr;
     if (to == nullptr) return true;
     if (!value && has_other_value) return fail("the attribute " + rvma::quoted(name) + " is no integer");
     *to = value ? value : std::optional<std::int64_t>{0};  // what has the default is not on the wire
@@ -225,11 +269,12 @@ class NodeParser {
   std::optional<WireMistake> mistake_;
 };
 
-/// One rank's file.
+/// One rank's file. Its collectives join `groups`.
 class ChakraReader {
  public:
-  ChakraReader(const std::vector<ImportSource>& sources, std::uint32_t rank, ImportGraph& graph, ImportLog& log)
-      : source_(sources[rank]), rank_(rank), graph_(graph), log_(log) {}
+  ChakraReader(const std::vector<ImportSource>& sources, std::uint32_t rank, ImportGraph& graph,
+               std::vector<CollectiveGroup>& groups, ImportLog& log)
+      : source_(sources[rank]), rank_(rank), graph_(graph), groups_(groups), log_(log) {}
 
   void read() {
     std::string message;
@@ -294,15 +339,15 @@ class ChakraReader {
     op.rank = rank_;
     op.place = {number_, 1, rank_};
     bool good = true;
+    CollectiveNode collective;
+    const bool is_collective = static_cast<NodeType>(node.type) == NodeType::collective;
     switch (static_cast<NodeType>(node.type)) {
       case NodeType::send:
       case NodeType::receive:
         good = read_message_node(node, op);
         break;
       case NodeType::collective:
-        good = false;
-        fail(number_, 1, "a collective (COMM_COLL_NODE)",
-             "expected sends and receives: expand collectives before the import");
+        good = read_collective(node, collective);
         break;
       case NodeType::invalid:
         good = false;
@@ -314,13 +359,49 @@ class ChakraReader {
     }
     if (!good) return;
     const std::uint32_t index = graph_.add(op);
-    const auto [first, is_new] = ids_.try_emplace(node.id, index);
+    const std::uint32_t end = is_collective ? graph_.add(op) : index;
+    const auto [first, is_new] = ids_.try_emplace(node.id, end);
     if (!is_new) {
       return fail(number_, 1, "a second node of id " + std::to_string(node.id),
                   "expected another one; message " + std::to_string(graph_.operations[first->second].place.line) +
                       " has this one");
     }
     for (const std::uint64_t id : node.requires_ids) requirements_.push_back({index, id, op.place});
+    if (!is_collective) return;
+    collective.part = {rank_, index, end, op.place};
+    group(node.group).nodes.push_back(collective);
+  }
+
+  CollectiveGroup& group(const std::string& name) {
+    const auto found =
+        std::find_if(groups_.begin(), groups_.end(), [&](const CollectiveGroup& one) { return one.name == name; });
+    return found != groups_.end() ? *found : groups_.emplace_back(CollectiveGroup{name, {}});
+  }
+
+  bool read_collective(const Node& node, CollectiveNode& collective) {
+    const auto refuse = [&](std::string what, std::string expected) {
+      fail(number_, 1, std::move(what), std::move(expected));
+      return false;
+    };
+    if (!node.collective) return refuse("the node has no attribute comm_type", "expected it of a collective");
+    if (*node.collective < 0 || *node.collective >= std::int64_t{kCollectiveKinds}) {
+      return refuse("comm_type " + std::to_string(*node.collective) + " is no collective of the Chakra schema",
+                    "expected 0.." + std::to_string(kCollectiveKinds - 1));
+    }
+    collective.kind = static_cast<CollectiveKind>(*node.collective);
+    if (!node.size && collective.kind != CollectiveKind::barrier) {
+      return refuse("the node has no attribute comm_size", "expected it of a collective");
+    }
+    if (node.is_partial) {
+      return refuse("the collective is over some dimensions of the machine (involved_dim)",
+                    "expected all of them, or the attribute pg_name of the ranks that take part");
+    }
+    if (node.size.value_or(0) < 0 || node.root.value_or(0) < 0) {
+      return refuse("comm_size or root_rank is out of range", "expected sizes and ranks from 0");
+    }
+    collective.size = static_cast<std::uint64_t>(node.size.value_or(0));
+    collective.root = node.root.value_or(-1);
+    return true;
   }
 
   bool read_duration(const Node& node, ImportOperation& op) {
@@ -345,9 +426,9 @@ class ChakraReader {
       return false;
     }
     const std::int64_t tag = node.tag.value_or(0);
-    if (*node.size < 0 || *peer < 0 || tag < 0 || tag > std::int64_t{std::numeric_limits<std::uint32_t>::max()}) {
+    if (*node.size < 0 || *peer < 0 || tag < 0 || tag >= std::int64_t{kFirstCollectiveTag}) {
       fail(number_, 1, "comm_size, comm_tag or the peer is out of range",
-           "expected sizes and ranks from 0, tags of 32 bits");
+           "expected sizes and ranks from 0, tags of 31 bits");
       return false;
     }
     op.size = static_cast<std::uint64_t>(*node.size);
@@ -372,6 +453,7 @@ class ChakraReader {
   const ImportSource& source_;
   std::uint32_t rank_;
   ImportGraph& graph_;
+  std::vector<CollectiveGroup>& groups_;
   ImportLog& log_;
   std::uint64_t offset_ = 0;
   std::uint32_t number_ = 0;  ///< of the message under way, from 1
@@ -387,7 +469,9 @@ void read_chakra(const std::vector<ImportSource>& sources, const ImportOptions& 
                  ImportLog& log) {
   graph.remarks.push_back("imported from Chakra execution traces");
   graph.ranks = static_cast<std::uint32_t>(sources.size());
-  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) ChakraReader(sources, rank, graph, log).read();
+  std::vector<CollectiveGroup> groups;
+  for (std::uint32_t rank = 0; rank < graph.ranks; ++rank) ChakraReader(sources, rank, graph, groups, log).read();
+  if (log.errors().empty()) match_collectives(groups, graph, log);
 }
 
 }  // namespace rvma::import_detail

@@ -1,11 +1,13 @@
 """A headless Chromium, driven over its DevTools pipe (file descriptors 3 and 4, messages ended by a zero byte)."""
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -21,7 +23,8 @@ class Browser:
     """One page. `errors` gathers exceptions and console errors of its scripts, `requests` the URLs that it asked for."""
 
     def __init__(self, program, width=1240, height=1000):
-        self.profile = tempfile.TemporaryDirectory()
+        # Helper processes of a browser that has ended may still write into its profile while it is removed.
+        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         # Above 4, so that neither is overwritten while it is put into its place.
         for_browser, self.to_browser = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in os.pipe())
         self.from_browser, by_browser = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in os.pipe())
@@ -34,7 +37,8 @@ class Browser:
             [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
              "--disable-background-networking", "--no-first-run", f"--window-size={width},{height}",
              f"--user-data-dir={self.profile.name}", "--remote-debugging-pipe", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=connect, close_fds=False)
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=connect, close_fds=False,
+            start_new_session=True)
         os.close(for_browser)
         os.close(by_browser)
         self.buffer = b""
@@ -54,11 +58,11 @@ class Browser:
 
     def close(self):
         os.close(self.to_browser)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # its helpers, too
+        self.process.wait()
         os.close(self.from_browser)
         self.profile.cleanup()
 

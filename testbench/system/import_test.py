@@ -63,6 +63,16 @@ class Import(unittest.TestCase):
                 files = sorted(self.dir.glob("chakra.*.et")) if name == "chakra" else [output]
                 self.plays(name, files)
 
+    def test_collectives_play(self):
+        if not has_chakra():
+            self.skipTest("built without protobuf")
+        subprocess.run([sys.executable, GENERATE, "chakra", "--training", "--ranks", "6", "--rounds", "3", "--size", "60000",
+                        "--output", self.dir / "training"], check=True)
+        trace = self.plays("chakra", sorted(self.dir.glob("training.*.et")))
+        said = self.check("run", trace, "--check").stdout.decode()
+        # A round: 30 messages of all-gather, 2 each of 3 all-to-alls, 60 of all-reduce, 30 of reduce-scatter.
+        self.assertIn(f"Puts: {3 * (30 + 6 + 60 + 30)} ", said)
+
     def test_a_topology_comes_with_its_configuration(self):
         config = self.dir / "net.json"
         self.plays("hpcc", [IMPORTS / "racks.flow"], "--topology", IMPORTS / "racks.topology", "--config-output", config,

@@ -410,11 +410,97 @@ TEST(ImportChakra, MistakesStandAtTheirMessage) {
   EXPECT_THAT(said(delimited(number(1, 3) + "\x07")), HasSubstr("f:2:3: error: malformed protobuf"));
   EXPECT_THAT(said(delimited(number(1, 3) + number(3, kSend))),
               HasSubstr("f:2:1: error: the node has no attribute comm_size"));
-  EXPECT_THAT(said(delimited(number(1, 3) + number(3, kCollective))), HasSubstr("f:2:1: error: a collective"));
   const std::string compute = delimited(number(1, 3) + number(3, kCompute) + number(4, 8));
   EXPECT_THAT(said(compute), HasSubstr("f:2:1: error: the node requires node 8, which is not there"));
   EXPECT_THAT(said(delimited(number(3, kCompute)) + delimited(number(3, kCompute))),
               HasSubstr("f:3:1: error: a second node of id 0"));
+}
+
+std::string text_attribute(const std::string& name, const std::string& text) {
+  constexpr int kString = 29;
+  return block(10, block(1, name) + block(kString, text));
+}
+enum Collective : std::uint8_t { kAllReduce = 0, kBroadcast = 5, kBarrier = 9 };
+std::string collective_node(std::uint64_t id, std::uint64_t type, std::uint64_t size, const std::string& more = "") {
+  return delimited(number(1, id) + number(3, kCollective) + attribute("comm_type", type) +
+                   attribute("comm_size", size) + more);
+}
+
+TEST(ImportChakra, ACollectiveIsItsMessages) {
+  if (!has_chakra()) GTEST_SKIP() << find_import_format("chakra")->missing;
+  const std::string compute = delimited(number(1, 1) + number(3, kCompute) + number(7, 12) + number(5, 0));
+  const std::string nodes = kMetadata + collective_node(0, kAllReduce, 7) + compute;
+  const Imported got = import_all("chakra", {nodes, nodes});
+  EXPECT_EQ(got.errors, "");
+  // 4 B and 3 B, once to be added up and once more to be known; computing follows.
+  EXPECT_THAT(program(got.trace, 0), HasSubstr("init_window w0 mailbox=0x180000000 threshold=1op\n"
+                                               "  post_buffer w0 as=b0_0 size=4\n  post_buffer w0 as=b0_1 size=4\n"));
+  EXPECT_THAT(program(got.trace, 0), HasSubstr("put rank=1 mailbox=0x80000000 size=4 as=p4\n  wait b0_0\n"
+                                               "  put rank=1 mailbox=0x80000000 size=3 as="));
+  EXPECT_THAT(program(got.trace, 0), HasSubstr("b0_1\n  compute 12000000ps\n"));
+}
+
+TEST(ImportChakra, ACollectiveOfAGroupIsAmongItsRanks) {
+  if (!has_chakra()) GTEST_SKIP() << find_import_format("chakra")->missing;
+  const std::string one = text_attribute("pg_name", "one");
+  const std::string root = attribute("root_rank", 2);
+  const Imported got =
+      import_all("chakra", {kMetadata + collective_node(0, kBroadcast, 9, one + root),
+                            kMetadata + collective_node(0, kBarrier, 0, text_attribute("pg_name", "other")),
+                            kMetadata + collective_node(0, kBroadcast, 9, root + one)});
+  EXPECT_EQ(got.errors, "");
+  EXPECT_THAT(program(got.trace, 2), HasSubstr("put rank=0 mailbox=0x280000000 size=9"));
+  EXPECT_THAT(program(got.trace, 1), Not(HasSubstr("put")));
+}
+
+TEST(ImportChakra, CollectivesOfAGroupFollowOneAnother) {
+  if (!has_chakra()) GTEST_SKIP() << find_import_format("chakra")->missing;
+  const auto both = [](const std::string& nodes) {
+    return import_all("chakra", {kMetadata + nodes, kMetadata + nodes});
+  };
+  EXPECT_EQ(both(collective_node(4, kBarrier, 0) + collective_node(2, kAllReduce, 9)).errors, "");
+  // The second one in the file before the first.
+  const std::string circle = collective_node(4, kBarrier, 0, number(4, 2)) + collective_node(2, kAllReduce, 9);
+  EXPECT_THAT(both(circle).errors, HasSubstr("operations wait for one another"));
+}
+
+TEST(ImportChakra, CollectivesThatDoNotMatch) {
+  if (!has_chakra()) GTEST_SKIP() << find_import_format("chakra")->missing;
+  const auto said = [](const std::string& mine, const std::string& others) {
+    return import_all("chakra", {kMetadata + mine, kMetadata + others}).errors;
+  };
+  const std::string reduce = collective_node(0, kAllReduce, 8);
+  EXPECT_THAT(said(reduce, collective_node(0, kAllReduce, 9)),
+              HasSubstr("g:2:1: error: number 1 of the collectives of all ranks is all-reduce of 9 bytes here, and "
+                        "all-reduce of 8 bytes on rank 0"));
+  EXPECT_THAT(said(reduce, collective_node(0, kBarrier, 8)), HasSubstr("g:2:1: error: number 1 of the collectives"));
+  EXPECT_THAT(said(reduce, ""), HasSubstr("f:2:1: error: rank 1 has no collective of all ranks"));
+  EXPECT_THAT(said("", reduce), HasSubstr("g:2:1: error: rank 0 has no collective of all ranks"));
+  EXPECT_THAT(said(reduce + collective_node(1, kAllReduce, 8), reduce),
+              HasSubstr("f:3:1: error: this is number 2 of the collectives of all ranks, and rank 1 has 1;"));
+  const std::string to_nobody = collective_node(0, kBroadcast, 8, attribute("root_rank", 7));
+  EXPECT_THAT(said(to_nobody, to_nobody), HasSubstr("f:2:1: error: rank 7, the root, takes no part"));
+  EXPECT_THAT(said(delimited(number(3, kCollective) + attribute("comm_size", 1)), ""),
+              HasSubstr("f:2:1: error: the node has no attribute comm_type"));
+  EXPECT_THAT(said(delimited(number(3, kCollective) + attribute("comm_type", 1)), ""),
+              HasSubstr("f:2:1: error: the node has no attribute comm_size"));
+  EXPECT_THAT(said(collective_node(0, 10, 1), ""), HasSubstr("f:2:1: error: comm_type 10 is no collective"));
+  const auto dimensions = [](const std::string& values) {
+    return block(10, block(1, "involved_dim") + block(28, values));
+  };
+  const std::string some = collective_node(0, kAllReduce, 1, dimensions(block(1, std::string("\1\0", 2))));
+  EXPECT_THAT(said(some, some), HasSubstr("f:2:1: error: the collective is over some dimensions"));
+  const std::string every = collective_node(0, kAllReduce, 1, dimensions(number(1, 1) + number(1, 1)));
+  EXPECT_EQ(said(every, every), "");
+}
+
+TEST(ImportChakra, MoreMessagesThanCanBeKept) {
+  if (!has_chakra()) GTEST_SKIP() << find_import_format("chakra")->missing;
+  std::string nodes = kMetadata;
+  for (std::uint64_t id = 0; id < 4; ++id) nodes += collective_node(id, 6, 8);
+  // 3,000 ranks: 9 million messages an all-to-all.
+  EXPECT_THAT(import_all("chakra", std::vector<std::string>(3000, nodes)).errors,
+              HasSubstr("error: collectives up to this one have 35988000 messages; expected at most 33554432"));
 }
 
 }  // namespace
