@@ -167,7 +167,8 @@ class Matcher {
   Matcher(const CollectiveGroup& group, std::uint32_t tag, ImportGraph& graph, ImportLog& log)
       : group_(group), tag_(tag), graph_(graph), log_(log) {}
 
-  void run(std::uint64_t& messages) {
+  /// Adds the group's collectives to `calls`, if there is room for their messages, too.
+  void run(std::vector<CollectiveCall>& matched, std::uint64_t& messages) {
     sort_by_rank();
     if (!is_complete()) return;
     std::size_t longest = 0;
@@ -175,7 +176,7 @@ class Matcher {
     for (std::size_t number = 0; number < longest; ++number) {
       CollectiveCall call;
       if (!gather_parts(number, call) || !has_room(call, messages)) return;
-      expand(call, graph_);
+      matched.push_back(std::move(call));
     }
   }
 
@@ -306,9 +307,12 @@ void expand(const CollectiveCall& call, ImportGraph& graph) {
 
 void match_collectives(const std::vector<CollectiveGroup>& groups, ImportGraph& graph, ImportLog& log) {
   std::uint64_t messages = 0;
+  std::vector<CollectiveCall> calls;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    Matcher(groups[i], kFirstCollectiveTag + static_cast<std::uint32_t>(i), graph, log).run(messages);
+    Matcher(groups[i], kFirstCollectiveTag + static_cast<std::uint32_t>(i), graph, log).run(calls, messages);
   }
+  if (!log.errors().empty()) return;
+  for (const CollectiveCall& call : calls) expand(call, graph);
 }
 
 }  // namespace rvma::import_detail

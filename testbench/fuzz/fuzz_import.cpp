@@ -43,9 +43,12 @@ void check_trace(const std::string& text, const ImportLog& log) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  // 'a', 'b', .. so that seeds can be written by hand; behind the last format the HPCC topology.
+  // 'a', 'b', .. so that seeds can be written by hand; behind the last format the HPCC topology, and then the formats
+  // with a file for each rank, with two ranks whose files say the same (so that collectives match).
   const std::vector<ImportFormat>& formats = import_formats();
-  const std::size_t choice = static_cast<std::size_t>(data[0] + 256U - 'a') % (formats.size() + 1);
+  const std::size_t letter = static_cast<std::size_t>(data[0] + 256U - 'a') % (2 * formats.size() + 1);
+  const bool is_pair = letter > formats.size();
+  const std::size_t choice = is_pair ? letter - formats.size() - 1 : letter;
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
   const bool is_topology = choice == formats.size();
   auto opened = trace_detail::text_in_memory(text, "fuzz", {"fuzz", "text", !is_topology && formats[choice].is_binary});
@@ -62,6 +65,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   if (!formats[choice].missing.empty()) return 0;
+  if (is_pair) {
+    auto again = trace_detail::text_in_memory(text, "fuzz", {"fuzz", "text", formats[choice].is_binary});
+    if (!again || !formats[choice].file_a_rank) return 0;
+    sources.push_back({"fuzz", std::move(*again)});
+  }
   import_workload(formats[choice], sources, {}, out, log);
   check_places(log, size);
   check_trace(out.str(), log);

@@ -48,9 +48,12 @@ class Import(unittest.TestCase):
         return trace
 
     def test_every_sample_plays(self):
-        for name in self.formats():
-            with self.subTest(name):
-                files = [IMPORTS / file for file in SAMPLES[name]]
+        samples = [(name, SAMPLES[name]) for name in self.formats()]
+        if has_chakra():
+            samples.append(("chakra", [f"training.{rank}.et" for rank in range(4)]))
+        for name, sample in samples:
+            with self.subTest(name, sample=sample):
+                files = [IMPORTS / file for file in sample]
                 self.plays(name, files)
                 self.plays(name, files, run=("--protocol", "rdma"))
 

@@ -13,6 +13,7 @@
 namespace rvma {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -435,9 +436,10 @@ TEST(ImportChakra, ACollectiveIsItsMessages) {
   // 4 B and 3 B, once to be added up and once more to be known; computing follows.
   EXPECT_THAT(program(got.trace, 0), HasSubstr("init_window w0 mailbox=0x180000000 threshold=1op\n"
                                                "  post_buffer w0 as=b0_0 size=4\n  post_buffer w0 as=b0_1 size=4\n"));
-  EXPECT_THAT(program(got.trace, 0), HasSubstr("put rank=1 mailbox=0x80000000 size=4 as=p4\n  wait b0_0\n"
-                                               "  put rank=1 mailbox=0x80000000 size=3 as="));
-  EXPECT_THAT(program(got.trace, 0), HasSubstr("b0_1\n  compute 12000000ps\n"));
+  EXPECT_THAT(
+      program(got.trace, 0),
+      ContainsRegex("put rank=1 mailbox=0x80000000 size=4 as=p[0-9]+\n  wait b0_0\n"
+                    "  put rank=1 mailbox=0x80000000 size=3 as=p[0-9]+\n  wait b0_1 [^\n]*\n  compute 12000000ps\n"));
 }
 
 TEST(ImportChakra, ACollectiveOfAGroupIsAmongItsRanks) {
