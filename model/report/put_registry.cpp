@@ -13,14 +13,6 @@ std::size_t PutRegistry::Hash::operator()(const AnswerKey& key) const {
 std::size_t PutRegistry::Hash::operator()(const WordKey& key) const {
   return static_cast<std::size_t>(mix64(key.word ^ (std::uint64_t{key.node.value()} << 40U)));
 }
-std::size_t PutRegistry::Hash::operator()(const MessageKey& key) const {
-  return static_cast<std::size_t>(mix64(key.nodes ^ mix64(key.context ^ key.message)));
-}
-
-PutRegistry::MessageKey PutRegistry::key_of(NodeId destination, const MessageRef& message) {
-  return {std::uint64_t{message.source.value()} << 32U | destination.value(),
-          std::uint64_t{message.source_incarnation} << 32U | message.generation, message.message.value()};
-}
 
 void PutRegistry::bury() {
   if (std::exchange(has_counted_, false)) {
@@ -90,11 +82,11 @@ void PutRegistry::answer_opened(NodeId /*node*/, NodeId destination, Pid pid, Ma
     Entry& entry = by_word_.at(waiting->second);
     forget_answer(entry);
     entry.answer = answer_to(*entry.record);
-    entry.answer_message = key_of(destination, message);
+    entry.answer_message = MessageKey(destination, message);
     by_message_.insert_or_assign(entry.answer_message, entry.answer.get());
   } else if (const auto late = by_late_window_.find(window); late != by_late_window_.end()) {
     given_up_.push_back(answer_to(*late->second));
-    by_message_.insert_or_assign(key_of(destination, message), given_up_.back().get());
+    by_message_.insert_or_assign(MessageKey(destination, message), given_up_.back().get());
   }
 }
 
@@ -154,7 +146,7 @@ PutRecord* PutRegistry::find(NodeId node, PhysicalAddress word) {
 }
 
 PutRecord* PutRegistry::find(NodeId destination, const MessageRef& message) {
-  const auto found = by_message_.find(key_of(destination, message));
+  const auto found = by_message_.find(MessageKey(destination, message));
   return found == by_message_.end() ? nullptr : found->second;
 }
 
@@ -175,7 +167,7 @@ void PutRegistry::message_opened(NodeId node, PhysicalAddress put, NodeId destin
   RVMA_ASSERT(found != by_word_.end(), "a message was opened for a put that no program issued");
   Entry& entry = found->second;
   if (entry.has_message) by_message_.erase(entry.message);
-  entry.message = key_of(destination, message);
+  entry.message = MessageKey(destination, message);
   entry.has_message = true;
   ++entry.record->tries;
   by_message_.insert_or_assign(entry.message, entry.record.get());
@@ -184,7 +176,7 @@ void PutRegistry::message_opened(NodeId node, PhysicalAddress put, NodeId destin
 void PutRegistry::message_counted(NodeId node, const MessageRef& message, BufferId /*buffer*/, Time /*at*/) {
   if (!may_end_first_) return;
   bury();
-  const MessageKey key = key_of(node, message);
+  const MessageKey key(node, message);
   if (const auto found = by_message_.find(key); found != by_message_.end()) found->second->is_whole = true;
   has_counted_ = uncounted_.contains(key);
   counted_ = key;

@@ -8,6 +8,7 @@
 
 #include "base/pool.hpp"
 #include "nic/observer.hpp"
+#include "report/message_key.hpp"
 #include "workload/player.hpp"
 
 namespace rvma {
@@ -86,14 +87,6 @@ class PutRegistry : public NicObserver {
     std::uint64_t word = 0;
     friend bool operator==(const WordKey& a, const WordKey& b) { return a.node == b.node && a.word == b.word; }
   };
-  struct MessageKey {
-    std::uint64_t nodes = 0;    ///< source << 32 | destination
-    std::uint64_t context = 0;  ///< incarnation << 32 | generation
-    std::uint32_t message = 0;
-    friend bool operator==(const MessageKey& a, const MessageKey& b) {
-      return a.nodes == b.nodes && a.context == b.context && a.message == b.message;
-    }
-  };
   /// Where an answer goes.
   struct AnswerKey {
     std::uint32_t node = 0;
@@ -106,7 +99,6 @@ class PutRegistry : public NicObserver {
   struct Hash {
     std::size_t operator()(const AnswerKey& key) const;
     std::size_t operator()(const WordKey& key) const;
-    std::size_t operator()(const MessageKey& key) const;
   };
   struct Entry {
     Pool<PutRecord>::Handle record;
@@ -121,18 +113,17 @@ class PutRegistry : public NicObserver {
   void forget_answer(Entry& entry);
   void give_up(Entry& entry);
   Pool<PutRecord>::Handle answer_to(const PutRecord& get);
-  static MessageKey key_of(NodeId destination, const MessageRef& message);
   void bury();
 
   // Records go back to it: it goes last.
   Pool<PutRecord> pool_;
   boost::unordered_flat_map<WordKey, Entry, Hash> by_word_;
-  boost::unordered_flat_map<MessageKey, PutRecord*, Hash> by_message_;
+  boost::unordered_flat_map<MessageKey, PutRecord*> by_message_;
   boost::unordered_flat_map<AnswerKey, WordKey, Hash> by_window_;  ///< gets that wait for their answer
   std::vector<Pool<PutRecord>::Handle> given_up_;
   boost::unordered_flat_map<AnswerKey, const PutRecord*, Hash> by_late_window_;  ///< gets that were given up
   const bool may_end_first_;
-  boost::unordered_flat_map<MessageKey, Pool<PutRecord>::Handle, Hash> uncounted_;  ///< have ended
+  boost::unordered_flat_map<MessageKey, Pool<PutRecord>::Handle> uncounted_;  ///< have ended
   MessageKey counted_;  ///< of these, to be forgotten with the next event
   bool has_counted_ = false;
   std::uint64_t issued_ = 0;

@@ -2,18 +2,7 @@
 
 #include <algorithm>
 
-#include "base/random.hpp"
-
 namespace rvma {
-
-std::size_t RecoveryLog::Hash::operator()(const MessageKey& key) const {
-  return static_cast<std::size_t>(mix64(key.nodes ^ mix64(key.context ^ mix64(key.message))));
-}
-
-RecoveryLog::MessageKey RecoveryLog::key_of(NodeId node, const MessageRef& message) {
-  return {std::uint64_t{message.source.value()} << 32U | node.value(),
-          std::uint64_t{message.source_incarnation} << 32U | message.generation, message.message.value()};
-}
 
 void RecoveryLog::packet_sent(NodeId /*node*/, const Packet& packet, Time /*at*/) {
   if (packet.transport.type != PacketType::data || !packet.is_resent) return;
@@ -41,11 +30,11 @@ void RecoveryLog::message_bound(NodeId node, const MessageRef& message, WindowId
   std::vector<NodeId>& senders = found->second.senders;
   if (std::find(senders.begin(), senders.end(), message.source) == senders.end()) senders.push_back(message.source);
   found->second.written[epoch.value()];
-  bound_.insert_or_assign(key_of(node, message), Bound{key, epoch.value()});
+  bound_.insert_or_assign(MessageKey(node, message), Bound{key, epoch.value()});
 }
 
 void RecoveryLog::packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t /*buffer_offset*/, Time /*at*/) {
-  const auto message = bound_.find(key_of(node, packet.message));
+  const auto message = bound_.find(MessageKey(node, packet.message));
   if (message == bound_.end()) return;
   const auto window = windows_.find(message->second.window);
   if (window == windows_.end()) return;
@@ -55,7 +44,7 @@ void RecoveryLog::packet_placed(NodeId node, const PlacedPacket& packet, std::ui
 }
 
 void RecoveryLog::message_counted(NodeId node, const MessageRef& message, BufferId /*buffer*/, Time /*at*/) {
-  bound_.erase(key_of(node, message));
+  bound_.erase(MessageKey(node, message));
 }
 
 void RecoveryLog::completion_written(NodeId node, const Completion& completion, Time /*at*/, Time visible) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nic/observer.hpp"
+#include "report/message_key.hpp"
 
 namespace rvma {
 
@@ -77,22 +78,10 @@ class RecoveryLog : public NicObserver {
     std::optional<std::size_t> recovery;   ///< that has begun, and has not caught up
   };
   using WindowKey = std::pair<std::uint32_t, std::uint32_t>;  ///< node, slot
-  struct MessageKey {
-    std::uint64_t nodes = 0;    ///< source << 32 | destination
-    std::uint64_t context = 0;  ///< incarnation << 32 | generation
-    std::uint32_t message = 0;
-    friend bool operator==(const MessageKey& a, const MessageKey& b) {
-      return a.nodes == b.nodes && a.context == b.context && a.message == b.message;
-    }
-  };
-  struct Hash {
-    std::size_t operator()(const MessageKey& key) const;
-  };
   struct Bound {
     WindowKey window;
     std::uint64_t epoch = 0;
   };
-  static MessageKey key_of(NodeId node, const MessageRef& message);
   std::optional<std::size_t> last_crash_of(const std::vector<NodeId>& nodes) const;
   void take_resent(Recovery& recovery) const;
 
@@ -101,7 +90,7 @@ class RecoveryLog : public NicObserver {
   std::vector<Sum> resent_before_;  ///< each crash
   std::vector<Recovery> recoveries_;
   std::map<WindowKey, Window> windows_;
-  boost::unordered_flat_map<MessageKey, Bound, Hash> bound_;
+  boost::unordered_flat_map<MessageKey, Bound> bound_;
   Sum resent_;
 };
 

@@ -29,14 +29,6 @@ bool Scoreboard::LaterCheck::operator()(const PendingCheck& a, const PendingChec
 std::size_t Scoreboard::Hash::operator()(const NodeKey& key) const {
   return static_cast<std::size_t>(mix64(key.id ^ (std::uint64_t{key.node} << 40U)));
 }
-std::size_t Scoreboard::Hash::operator()(const MessageKey& key) const {
-  return static_cast<std::size_t>(mix64(key.nodes ^ mix64(key.context ^ key.message)));
-}
-Scoreboard::MessageKey Scoreboard::key_of(NodeId destination, const MessageRef& message) {
-  return {std::uint64_t{message.source.value()} << 32U | destination.value(),
-          std::uint64_t{message.source_incarnation} << 32U | message.generation, message.message.value()};
-}
-
 Scoreboard::Scoreboard(PutRegistry& registry, Host host, std::uint32_t mtu_bytes, bool with_bytes)
     : registry_(registry), host_(std::move(host)), mtu_bytes_(mtu_bytes), with_bytes_(with_bytes) {}
 
@@ -150,7 +142,7 @@ void Scoreboard::packet_arrived(NodeId /*node*/, const Packet& packet, Time /*at
 }
 
 void Scoreboard::message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) {
-  expect(!messages_.contains(key_of(node, message)), at,
+  expect(!messages_.contains(MessageKey(node, message)), at,
          [&] { return name_of(node, message) + " was refused after it was bound"; });
   if (reason != Outcome::no_buffer || open_misfits_ == 0) return;
   for (auto& [key, window] : windows_) {
@@ -195,7 +187,7 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, WindowId 
          at, [&] { return say("was bound to another mailbox than it names"); });
   expect(window.key == 0 || window.key == put->key, at, [&] { return say("was bound with a wrong key"); });
   expect(put->size == length, at, [&] { return say("was bound with a wrong length"); });
-  if (!expect(!messages_.contains(key_of(node, message)) && !put->counted, at,
+  if (!expect(!messages_.contains(MessageKey(node, message)) && !put->counted, at,
               [&] { return say("was bound twice"); })) {
     return;
   }
@@ -247,7 +239,7 @@ void Scoreboard::message_bound(NodeId node, const MessageRef& message, WindowId 
     }
   }
   if (length > mtu_bytes_) bound->placed.resize((length + mtu_bytes_ - 1) / mtu_bytes_);
-  messages_.insert_or_assign(key_of(node, message), std::move(bound));
+  messages_.insert_or_assign(MessageKey(node, message), std::move(bound));
 }
 
 void Scoreboard::epoch_retired(NodeId node, WindowId slot, BufferId id, Epoch epoch, bool by_call, Time at) {
@@ -283,7 +275,7 @@ void Scoreboard::epoch_retired(NodeId node, WindowId slot, BufferId id, Epoch ep
 
 void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) {
   const auto say = [&](const std::string& what) { return "a packet of " + name_of(node, packet.message) + " " + what; };
-  const auto found = messages_.find(key_of(node, packet.message));
+  const auto found = messages_.find(MessageKey(node, packet.message));
   if (!expect(found != messages_.end(), at, [&] { return say("was placed, but its message is not bound"); })) return;
   BoundMessage& message = *found->second;
   const std::uint64_t place = buffer_offset - message.offset;
@@ -320,7 +312,7 @@ void Scoreboard::packet_placed(NodeId node, const PlacedPacket& packet, std::uin
 
 void Scoreboard::record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) {
   const auto say = [&](const std::string& what) { return "the record of " + name_of(node, packet.message) + what; };
-  const auto found = messages_.find(key_of(node, packet.message));
+  const auto found = messages_.find(MessageKey(node, packet.message));
   if (!expect(found != messages_.end() && found->second->record_bytes > 0, at,
               [&] { return say(" was placed, but the message is not bound to a catch-all window"); })) {
     return;
@@ -337,7 +329,7 @@ void Scoreboard::record_placed(NodeId node, const PlacedPacket& packet, std::uin
 }
 
 void Scoreboard::message_cut_off(NodeId node, const MessageRef& message, BufferId id, bool is_broken, Time at) {
-  const auto found = messages_.find(key_of(node, message));
+  const auto found = messages_.find(MessageKey(node, message));
   if (!expect(found != messages_.end() && !found->second->cut_off, at,
               [&] { return name_of(node, message) + " was cut off, but is not bound"; })) {
     return;
@@ -357,7 +349,7 @@ void Scoreboard::message_cut_off(NodeId node, const MessageRef& message, BufferI
 }
 
 void Scoreboard::message_counted(NodeId node, const MessageRef& message, BufferId id, Time at) {
-  const auto found = messages_.find(key_of(node, message));
+  const auto found = messages_.find(MessageKey(node, message));
   if (!expect(found != messages_.end(), at,
               [&] { return name_of(node, message) + " was counted, but is not bound (or was counted before)"; })) {
     return;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nic/observer.hpp"
+#include "report/message_key.hpp"
 #include "report/put_registry.hpp"
 #include "report/recorder.hpp"
 #include "workload/player.hpp"
@@ -86,14 +87,6 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   struct BoundMessage;
   struct PendingCheck;
   struct ShadowGet;
-  struct MessageKey {
-    std::uint64_t nodes = 0;
-    std::uint64_t context = 0;
-    std::uint32_t message = 0;
-    friend bool operator==(const MessageKey& a, const MessageKey& b) {
-      return a.nodes == b.nodes && a.context == b.context && a.message == b.message;
-    }
-  };
   struct NodeKey {  ///< a slot, buffer id or word address of one node
     std::uint32_t node = 0;
     std::uint64_t id = 0;
@@ -101,12 +94,10 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   };
   struct Hash {
     std::size_t operator()(const NodeKey& key) const;
-    std::size_t operator()(const MessageKey& key) const;
   };
   struct LaterCheck {
     bool operator()(const PendingCheck& a, const PendingCheck& b) const;
   };
-  static MessageKey key_of(NodeId destination, const MessageRef& message);
 
   /// Records a failure unless `condition` holds; returns it.
   template <class Describe>
@@ -132,11 +123,11 @@ class Scoreboard : public NicObserver, public PlayerObserver {
   std::uint32_t mtu_bytes_;
   bool with_bytes_;
 
-  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowWindow>, Hash> windows_;      ///< by slot
-  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> posted_;       ///< by completion word
-  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> buffers_;      ///< by buffer id: its latest
-  boost::unordered_flat_map<MessageKey, std::unique_ptr<BoundMessage>, Hash> messages_;  ///< bound, not counted
-  boost::unordered_flat_map<NodeKey, std::unique_ptr<ShadowGet>, Hash> gets_;  ///< by word, until it is recycled
+  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowWindow>, Hash> windows_;  ///< by slot
+  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> posted_;   ///< by completion word
+  boost::unordered_flat_map<NodeKey, std::shared_ptr<ShadowBuffer>, Hash> buffers_;  ///< by buffer id: its latest
+  boost::unordered_flat_map<MessageKey, std::unique_ptr<BoundMessage>> messages_;    ///< bound, not counted
+  boost::unordered_flat_map<NodeKey, std::unique_ptr<ShadowGet>, Hash> gets_;        ///< by word, until it is recycled
   std::priority_queue<PendingCheck, std::vector<PendingCheck>, LaterCheck> pending_;
   std::uint64_t lost_bound_ = 0;  ///< messages that were bound when their node crashed
   std::uint64_t packets_arrived_ = 0;
