@@ -112,6 +112,22 @@ class TimeSum final : public StatBase {
   Time value_;
 };
 
+/// Greatest level since somebody last asked: of each interval, if it is asked for at the end of each.
+class RecentPeak {
+ public:
+  void observe(std::uint64_t level) {
+    if (level > value_) value_ = level;
+  }
+  /// `now`: the level that the next interval begins with.
+  std::uint64_t take(std::uint64_t now) {
+    observe(now);
+    return std::exchange(value_, now);
+  }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
 /// Greatest level that a queue or store reached.
 class Peak final : public StatBase {
  public:
@@ -119,12 +135,15 @@ class Peak final : public StatBase {
   Peak(const char* unit, const char* description) : StatBase(unit, description) {}
   void observe(std::uint64_t level) {
     if (level > value_) value_ = level;
+    recent_.observe(level);
   }
+  RecentPeak& recent() { return recent_; }
   std::uint64_t value() const { return value_; }
   void reset() { value_ = 0; }
 
  private:
   std::uint64_t value_ = 0;
+  RecentPeak recent_;
 };
 
 /// Distribution of times in bounded memory: count, min, max and sum are exact; a quantile is the upper end of its
@@ -305,21 +324,26 @@ class StatsRegistry {
     for_each([&](const Entry& entry) { all.push_back(entry); });
     return all;
   }
-  /// How full a queue is now.
+  /// How full a queue has been since it was last asked for.
   struct Level {
     std::string_view unit_path;
     const char* name;  ///< ends in its unit, unless it counts things
-    std::function<std::uint64_t()> now;
+    std::function<std::uint64_t()> take;
   };
   /// Before units are made: somebody will look at levels (report/series). Else they cost nothing.
   void keep_levels() { keeps_levels_ = true; }
-  /// What `now` refers to outlives the registry.
-  void add_level(const std::string& unit_path, const char* name, std::function<std::uint64_t()> now) {
+  /// `peak` has observed every level above the ones before; what it and `now`, the level now, refer to outlives the registry.
+  template <class Now>
+  void add_level(const std::string& unit_path, const char* name, Peak& peak, Now now) {
+    if (!keeps_levels_) return;
+    add_level(unit_path, name, [&recent = peak.recent(), now] { return recent.take(now()); });
+  }
+  void add_level(const std::string& unit_path, const char* name, std::function<std::uint64_t()> take) {
     if (!keeps_levels_) return;
     const auto group = first_of_unit_.find(unit_path);
     if (group == first_of_unit_.end()) level_paths_.push_back(unit_path);
     levels_.push_back(
-        {group == first_of_unit_.end() ? std::string_view{level_paths_.back()} : group->first, name, std::move(now)});
+        {group == first_of_unit_.end() ? std::string_view{level_paths_.back()} : group->first, name, std::move(take)});
   }
   const std::vector<Level>& levels() const { return levels_; }
   /// The table outlives the registry.

@@ -162,7 +162,7 @@ void Fabric::publish() {
   if (!switches_.empty()) {
     context_.stats().add_level(path + ".switch", "queued", [this] {
       std::uint64_t most = 0;
-      for (const auto& one : switches_) most = std::max(most, one->queued());
+      for (const auto& one : switches_) most = std::max(most, one->take_most_queued());
       return most;
     });
   }

@@ -249,7 +249,7 @@ bool Switch::discard_lost(Port port) {
 }
 
 std::uint32_t Switch::take_slot(Waiting waiting) {
-  ++queued_;
+  recent_queued_.observe(++queued_);
   if (free_slot_ == kNone) {
     waiting_.push_back(std::move(waiting));
     return static_cast<std::uint32_t>(waiting_.size() - 1);

@@ -50,6 +50,8 @@ class Switch : public Component, private OutputView {
   Port ports() const { return static_cast<Port>(outputs_.size()); }
   /// Packets that are here or announced.
   std::uint64_t queued() const { return queued_; }
+  /// The most since this was last asked.
+  std::uint64_t take_most_queued() { return recent_queued_.take(queued_); }
 
  private:
   static constexpr std::uint32_t kNone = 0xffff'ffff;
@@ -153,6 +155,7 @@ class Switch : public Component, private OutputView {
   std::vector<Waiting> waiting_;
   std::uint32_t free_slot_ = kNone;
   std::uint64_t queued_ = 0;
+  RecentPeak recent_queued_;
   std::vector<Due> due_;     ///< heap; entries that an output no longer means are skipped
   std::vector<Time> turns_;  ///< scratch, as is the next
   /// When credit for so many bytes is there on a channel: the same for most queues.

@@ -33,7 +33,7 @@ AddressConversion::AddressConversion(const sc_core::sc_module_name& name, SimCon
           [this] { arm(); }),
       decision_(*this, "decision", [this] { run(); }) {
   this->context().stats().add(path(), stats_);
-  this->context().stats().add_level(path(), "queue", [this]() -> std::uint64_t { return queue_.size(); });
+  this->context().stats().add_level(path(), "queue", stats_.queue, [this]() -> std::uint64_t { return queue_.size(); });
 }
 
 void AddressConversion::start_of_simulation() {

@@ -35,7 +35,8 @@ ContextCache::ContextCache(const sc_core::sc_module_name& name, SimContext& cont
       stats_(*config.windows.widened_by),
       retry_(*this, "retry", [this] { retry_calls(); }) {
   context.stats().add(path(), stats_);
-  context.stats().add_level(path(), "outstanding", [this]() -> std::uint64_t { return misses_.size(); });
+  context.stats().add_level(path(), "outstanding", stats_.outstanding,
+                            [this]() -> std::uint64_t { return misses_.size(); });
 }
 
 void ContextCache::set_area(PhysicalAddress contexts, PhysicalAddress buckets) {

@@ -19,7 +19,7 @@ CounterUnit::CounterUnit(const sc_core::sc_module_name& name, SimContext& contex
       writer_latency_(config.completion.latency),
       update_(*this, "update", [this] { run(); }) {
   context.stats().add(path(), stats_);
-  context.stats().add_level(path(), "queue", [this]() -> std::uint64_t { return queue_.size(); });
+  context.stats().add_level(path(), "queue", stats_.queue, [this]() -> std::uint64_t { return queue_.size(); });
   // A bind that retires a buffer with nothing left to wait for. The unit decides on it in a cycle of its own, after the
   // packet's decision has been told to everybody.
   windows_.on_completion_due([this] {

@@ -75,10 +75,12 @@ DmaEngine::DmaEngine(const sc_core::sc_module_name& name, SimContext& context, c
       answer_(*this, "answer", [this] { finish_reads(); }) {
   dma.register_nb_transport_bw(this, &DmaEngine::nb_transport_bw);
   this->context().stats().add(path(), stats_);
-  this->context().stats().add_level(path(), "write_queue",
+  this->context().stats().add_level(path(), "write_queue", stats_.write_queue,
                                     [this]() -> std::uint64_t { return write_count_ - oldest_queued_; });
-  this->context().stats().add_level(path(), "reads_outstanding", [this]() -> std::uint64_t { return outstanding_; });
-  this->context().stats().add_level(path(), "read_queue", [this]() -> std::uint64_t { return read_queue_.size(); });
+  this->context().stats().add_level(path(), "reads_outstanding", stats_.reads_outstanding,
+                                    [this]() -> std::uint64_t { return outstanding_; });
+  this->context().stats().add_level(path(), "read_queue", stats_.read_queue,
+                                    [this]() -> std::uint64_t { return read_queue_.size(); });
 }
 
 DmaEngine::~DmaEngine() { pool_->abandon(); }

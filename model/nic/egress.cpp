@@ -21,7 +21,7 @@ Egress::Egress(const sc_core::sc_module_name& name, SimContext& context, const N
         if (!blocked_) send_what_can_go();
       }) {
   context.stats().add(path(), stats_);
-  context.stats().add_level(path(), "queue",
+  context.stats().add_level(path(), "queue", stats_.queue,
                             [this]() -> std::uint64_t { return acknowledgements_.size() + data_.size(); });
 }
 

@@ -19,7 +19,8 @@ PayloadWriter::PayloadWriter(const sc_core::sc_module_name& name, SimContext& co
       observers_(observers),
       datapath_bytes_(static_cast<std::uint32_t>(config.datapath->count())) {
   this->context().stats().add(path(), stats_);
-  this->context().stats().add_level(path(), "pending", [this]() -> std::uint64_t { return pending_.size(); });
+  this->context().stats().add_level(path(), "pending", stats_.pending,
+                                    [this]() -> std::uint64_t { return pending_.size(); });
 }
 
 void PayloadWriter::place(PlacedPacket packet, const SegmentList& to, Cycles at) {

@@ -24,7 +24,8 @@ SpilledCache::SpilledCache(SimContext& context, const std::string& path, const S
       places_(config.on_chip, make_replacement(config.policy, Random(context.seed(), path))),
       stats_(*config.widened_by) {
   context.stats().add(path, stats_);
-  context.stats().add_level(path, "outstanding", [this]() -> std::uint64_t { return outstanding_; });
+  context.stats().add_level(path, "outstanding", stats_.outstanding,
+                            [this]() -> std::uint64_t { return outstanding_; });
 }
 
 void SpilledCache::set_area(const SpillArea::Region& area) {

@@ -74,8 +74,8 @@ Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, con
       timer_(*this, "timer", [this] { run_timer(); }) {
   RVMA_ASSERT(payloads.buffer_bytes() >= mtu_, "payload buffers are smaller than the mtu");
   context.stats().add(path(), stats_);
-  context.stats().add_level(path(), "open_puts", [this]() -> std::uint64_t { return open_puts_; });
-  context.stats().add_level(path(), "buffer_bytes", [this]() -> std::uint64_t { return buffer_used_; });
+  context.stats().add_level(path(), "open_puts", stats_.open_puts, [this]() -> std::uint64_t { return open_puts_; });
+  context.stats().add_level(path(), "buffer_bytes", stats_.buffer, [this]() -> std::uint64_t { return buffer_used_; });
 }
 
 // ----------------------------------------------------------------------------------------------------------- puts

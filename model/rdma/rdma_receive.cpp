@@ -43,7 +43,7 @@ RdmaReceive::RdmaReceive(const sc_core::sc_module_name& name, SimContext& contex
           [this] { arm(); }),
       decision_(*this, "decision", [this] { run(); }) {
   context.stats().add(path(), stats_);
-  context.stats().add_level(path(), "queue", [this]() -> std::uint64_t { return queue_.size(); });
+  context.stats().add_level(path(), "queue", stats_.queue, [this]() -> std::uint64_t { return queue_.size(); });
 }
 
 void RdmaReceive::start_of_simulation() {

@@ -35,7 +35,7 @@ Series::Row Series::sample(Time at) {
   row.levels.resize(columns_.size());
   for (std::size_t i = 0; i < levels.size(); ++i) {
     std::uint64_t& most = row.levels[column_by_level_[i]];
-    most = std::max(most, levels[i].now());
+    most = std::max(most, levels[i].take());
   }
   return row;
 }
@@ -80,9 +80,12 @@ void Series::packet_placed(NodeId /*node*/, const PlacedPacket& packet, std::uin
 
 void Series::advance(Time event) {
   if (event <= next()) return;
-  const Row now = sample(next());
+  add(sample(next()));
+  if (event <= next()) return;
+  // Nothing changes any more until the event.
+  const Row still = sample(next());
   while (next() < event) {
-    Row row = now;
+    Row row = still;
     row.at = next();
     add(std::move(row));
   }

@@ -46,6 +46,7 @@ class Series : public NicObserver {
     std::uint64_t bytes = 0;
     std::uint64_t packets = 0;
   };
+  /// What levels reached since the last sample.
   Row sample(Time at);
   void add(Row row);
   /// Intervals of twice the length.

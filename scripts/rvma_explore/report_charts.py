@@ -105,11 +105,6 @@ def chart(title, x, y, x_label, y_label, body, size):
             f"<title>{escape(title)}</title>{frame(x, y, x_label, y_label, size)}{body}</svg>")
 
 
-def dots_of(points, x, y):
-    """Round ends of lines without length; none where nothing was."""
-    return "".join(f"M{x.at(px)} {y.at(py)}h0" for px, py in points if py)
-
-
 def path_of(points, x, y, is_step):
     words = []
     for index, (px, py) in enumerate(points):
@@ -122,9 +117,8 @@ def path_of(points, x, y, is_step):
     return "".join(words)
 
 
-def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None, size=LARGE, is_dots=False):
-    """`named`: (name, [(x, y)..]) each; a legend stands above if there are several. `is_dots`: of what lies between the
-    points nothing is known."""
+def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None, size=LARGE):
+    """`named`: (name, [(x, y)..]) each; a legend stands above if there are several."""
     named = [(name, points) for name, points in named if points]
     if not named:
         return ""
@@ -138,9 +132,8 @@ def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None,
     y = Axis(0, (y_top or max(ys)) or 1, size[1] - BOTTOM, TOP)
     body = ""
     for index, (name, points) in enumerate(named):
-        drawn = (f'class="dots c{index % 5}" d="{dots_of(points, x, y)}"' if is_dots else
-                 f'class="line c{index % 5}" stroke-dasharray="{DASHES[index % 5]}" d="{path_of(points, x, y, is_step)}"')
-        body += f"<path {drawn}><title>{escape(name)}</title></path>"
+        body += (f'<path class="line c{index % 5}" stroke-dasharray="{DASHES[index % 5]}" d="{path_of(points, x, y, is_step)}">'
+                 f"<title>{escape(name)}</title></path>")
     legend = ""
     if len(named) > 1:
         legend = '<p class="legend">' + "".join(

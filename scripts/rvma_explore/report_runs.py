@@ -11,9 +11,7 @@ WINDOW_ADVICE = ('<p class="advice">Make it bigger: what may be on its way to a 
                  '<code>nic.reliability.messages</code>; if congestion control holds packets back, what they met on their way '
                  '(busiest: {unit}, {share:.1%}) or <code>nic.congestion.target</code>. What that gives is not predicted.</p>')
 
-SAMPLED_NOTE = ("Queues: the fullest of all nodes at the end of each interval of {interval}, or at the fullest of the moments looked at "
-                "in it. A point is a sample that found something; what lay between the samples is not known. Of traffic that "
-                "repeats they show a slow beat, or nothing.")
+PEAKS_NOTE = "Queues: the most that any node's had in each interval of {interval}."
 
 PREDICTION_NOTE = ('<p class="note">Each line is one change by itself, predicted from this run alone. Rates: from how busy all units were; '
                    "times: from the part of the mean that the key stands for. With the shipped configurations the gain was within "
@@ -269,16 +267,22 @@ def means(rows, column, most=256):
     return points
 
 
+def peaks(rows, column, most=256):
+    """(end in ns, greatest) of a level over as many neighbouring rows as means() takes."""
+    together = -(-len(rows) // most)
+    groups = [rows[at:at + together] for at in range(0, len(rows), together)]
+    return [(group[-1]["time_ns"], max(row[column] for row in group)) for group in groups]
+
+
 def over_time(run):
     """Bandwidth, and what was in queues, from series.csv."""
     if not run.series:
         return "<p>The run has no series.csv: nothing is known of its course.</p>"
     name, size = time_unit(run.series[-1]["time_ns"])
-    def points(column):
-        return [(0.0, run.series[0][column])] + [(row["time_ns"] / size, row[column]) for row in run.series]
+    def from_zero(points, scale=1.0):
+        return [(0.0, points[0][1] / scale)] + [(at / size, value / scale) for at, value in points]
     rates = means(run.series, "goodput_gbps")
-    text = lines("Goodput over simulated time", [("goodput", [(0.0, rates[0][1])] + [(at / size, rate) for at, rate in rates])],
-                 name, "Gb/s")
+    text = lines("Goodput over simulated time", [("goodput", from_zero(rates))], name, "Gb/s")
     text += f'<p class="note">Each step of the goodput is the mean of {ns(rates[0][0])}.</p>'
     small = []
     for column in run.series[0]:
@@ -288,14 +292,14 @@ def over_time(run):
         unit, scale, is_count = "entries", 1.0, column in ("refusals", "retransmitted")
         if column.endswith("_bytes"):
             unit, scale = byte_unit(most)
-        curve = [(at, value / scale) for at, value in points(column)][0 if is_count else 1:]
+        points = [(row["time_ns"], row[column]) for row in run.series] if is_count else peaks(run.series, column)
         title = f'{column.replace("node.nic.", "")}, at most {short(most / scale)}{"" if is_count else " " + unit}'
         small.append(f"<div><h4>{escape(title)}</h4>"
-                     + lines(f"{column} over simulated time", [(column, curve)], name, "in the interval" if is_count else unit,
-                             size=SMALL, is_dots=not is_count) + "</div>")
+                     + lines(f"{column} over simulated time", [(column, from_zero(points, scale))], name,
+                             "in the interval" if is_count else unit, size=SMALL) + "</div>")
     if not small:
         return text
-    note = SAMPLED_NOTE.format(interval=ns(run.series[0]["time_ns"]))
+    note = PEAKS_NOTE.format(interval=ns(peaks(run.series, "time_ns")[0][0]))
     return text + f'<p class="note">{note}</p><div class="grid3">{"".join(small)}</div>'
 
 

@@ -43,6 +43,34 @@ struct Table {
   std::vector<std::vector<std::string>> rows;
 };
 
+TEST(Series, ShowsTheMostOfEachInterval) {
+  FinishedRun run(1);
+  StatsRegistry registry;
+  registry.keep_levels();
+  Peak peak("packets", "waiting");
+  std::uint64_t level = 0;
+  const auto change = [&](std::uint64_t to) { peak.observe(level = to); };
+  registry.add_level("node0.nic.egress", "queue", peak, [&] { return level; });
+  Series series(registry, run.recorder());
+  const auto at = [&](int ns, std::uint64_t to) {
+    series.advance(Time::from_ns(ns));
+    change(to);
+  };
+  at(3, 7);
+  at(5, 1);   // 7 is over before anybody looks
+  at(20, 9);  // and here it is 9 for a moment, then 4 at the interval's end
+  at(21, 4);
+  at(60, 2);  // two whole intervals of 4
+  at(61, 0);
+  series.finish(Time::from_ns(80));
+  const Table table(series);
+  ASSERT_EQ(table.rows.size(), 5U);
+  const std::vector<std::uint64_t> wanted{7, 9, 4, 4, 0};
+  for (std::size_t row = 0; row < wanted.size(); ++row)
+    EXPECT_EQ(table.at(row, "node.nic.egress.queue"), wanted[row]) << row;
+  EXPECT_EQ(peak.value(), 9U) << "asking changes nothing of the whole run's peak";
+}
+
 TEST(Series, ShowsWhatHoldsAtTheEndOfEachInterval) {
   FinishedRun run(1);
   StatsRegistry registry;
