@@ -183,17 +183,21 @@ class Histogram final : public StatBase {
   std::uint64_t sum_high_ps_ = 0;
 };
 
-/// What kind of work a unit's bound is stated in.
-enum class WorkKind { bits, operations };
+/// What kind of work a unit's bound is stated in. Stalls are no work: something waited, because a store was full.
+enum class WorkKind { bits, operations, stalls };
+constexpr const char* name_of(WorkKind kind) {
+  return kind == WorkKind::bits ? "bits" : kind == WorkKind::operations ? "operations" : "stalls";
+}
 
 /// How busy a unit is against the most it could do: the source of `limits` and `bottleneck`.
-/// `busy` is the time that the unit was occupied; busy / elapsed is its share of its bound.
+/// `busy` is the time that the unit was occupied; busy / elapsed is its share of its bound. Of a store
+/// (WorkKind::stalls) it is the time in which something waited for room.
 class Utilisation final : public StatBase {
  public:
   static constexpr StatKind kKind = StatKind::utilisation;
   /// `widened_by` outlives all statistics.
   Utilisation(WorkKind kind, const char* description, const Widenings& widened_by)
-      : StatBase(kind == WorkKind::bits ? "bits" : "operations", description), widened_by_(&widened_by), kind_(kind) {}
+      : StatBase(name_of(kind), description), widened_by_(&widened_by), kind_(kind) {}
   void occupy(Time busy, std::uint64_t work) {
     busy_ += busy;
     work_ += work;
@@ -332,7 +336,8 @@ class StatsRegistry {
   };
   /// Before units are made: somebody will look at levels (report/series). Else they cost nothing.
   void keep_levels() { keeps_levels_ = true; }
-  /// `peak` has observed every level above the ones before; what it and `now`, the level now, refer to outlives the registry.
+  /// `peak` has observed every level above the ones before; what it and `now`, the level now, refer to outlives the
+  /// registry.
   template <class Now>
   void add_level(const std::string& unit_path, const char* name, Peak& peak, Now now) {
     if (!keeps_levels_) return;

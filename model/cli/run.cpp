@@ -592,9 +592,12 @@ class Run {
     report.stats = &context_.stats();
     report.on_chip = on_chip_bytes(config_.nic);
     report.limits = limits_.limits(recorder_.region());
+    report.stalls = limits_.stalls(recorder_.region());
     report.waits = stage_waits(context_.stats());
-    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), report.waits);
-    report.key_ranges = ranges_of_widening_keys(report.limits, keys_of(copy));
+    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), report.waits, report.stalls);
+    std::vector<Limit> widened = report.limits;
+    widened.insert(widened.end(), report.stalls.begin(), report.stalls.end());
+    report.key_ranges = ranges_of_widening_keys(widened, keys_of(copy));
     report.out_dir = options_.out_dir;
   }
 

@@ -187,7 +187,7 @@ void DmaEngine::read(DmaRead read, DmaClient& client, Time at) {
 
 void DmaEngine::issue_read_burst() {
   if (!out_of_tags_since_.is_never()) {
-    stats_.tag_stall_ns += now() - out_of_tags_since_;
+    stats_.tags_full.occupy(now() - out_of_tags_since_, 1);
     out_of_tags_since_ = Time::max();
   }
   // 1. The front read's next segment.

@@ -22,6 +22,8 @@
 
 namespace rvma {
 
+inline constexpr Widenings kWidenedByReadTags{{{"nic.dma.reads", Effect::proportional}}};
+
 struct DmaEngineStats {
   Counter writes{"writes", "writes asked for"};
   Counter write_bursts{"bursts", "write bursts issued"};
@@ -29,15 +31,17 @@ struct DmaEngineStats {
   Counter reads{"reads", "reads asked for"};
   Counter read_bursts{"bursts", "read bursts issued"};
   Counter read_bytes{"bytes", "bytes read"};
-  TimeSum tag_stall_ns{"time that the read at the head of the queue waited for one of nic.dma.reads tags"};
   Peak write_queue{"writes", "writes asked for and not in the posted channel"};
   Peak reads_outstanding{"bursts", "read bursts outstanding"};
   Peak read_queue{"reads", "reads waiting for a tag"};
   Utilisation issue_write{WorkKind::operations, "write bursts, one a cycle", kWidenedByNicClock};
   Utilisation issue_read{WorkKind::operations, "read bursts, one a cycle", kWidenedByNicClock};
+  Utilisation tags_full{WorkKind::stalls,
+                        "time that the read at the head of the queue waited for one of nic.dma.reads tags",
+                        kWidenedByReadTags};
   BOOST_DESCRIBE_CLASS(DmaEngineStats, (),
-                       (writes, write_bursts, write_bytes, reads, read_bursts, read_bytes, tag_stall_ns, write_queue,
-                        reads_outstanding, read_queue, issue_write, issue_read),
+                       (writes, write_bursts, write_bytes, reads, read_bursts, read_bytes, write_queue,
+                        reads_outstanding, read_queue, issue_write, issue_read, tags_full),
                        (), ())
 };
 

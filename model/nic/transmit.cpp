@@ -83,7 +83,7 @@ Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, con
 bool Transmit::submit(const PutRequest& put, Cycles at) {
   if (open_puts_ >= config_.transmit.open_puts) {
     ++stats_.full;
-    starved_ = true;
+    if (!std::exchange(starved_, true)) open_puts_full_since_ = clock().time_of(at);
     return false;
   }
   // 1. An entry of the open-put table.
@@ -212,6 +212,7 @@ void Transmit::end_put(Index index, Outcome outcome, Time at) {
   // One half of a get: the get unit goes on with it, perhaps with the next.
   if (!is_put && gets.size() > 0) gets->ended(request, outcome, tries, at);
   if (std::exchange(starved_, false)) {
+    stats_.open_puts_full.occupy(std::max(at - open_puts_full_since_, Time::zero()), 1);
     for (const auto& room : room_) room();
   }
 }
@@ -387,7 +388,9 @@ void Transmit::take_turn(Index peer) {
 void Transmit::pump(Time at) {
   if (pumping_) return;  // the loop below is at work further up the call stack, and sees the change
   pumping_ = true;
-  buffer_stalled_ = false;
+  if (std::exchange(buffer_stalled_, false)) {
+    stats_.buffer_full.occupy(std::max(at - buffer_full_since_, Time::zero()), 1);
+  }
   while (!turn_.empty()) {
     const Index index = turn_.front();
     Peer& peer = *peers_[index];
@@ -395,6 +398,7 @@ void Transmit::pump(Time at) {
     if (step == Step::no_buffer) {
       ++stats_.buffer_stalls;
       buffer_stalled_ = true;
+      buffer_full_since_ = std::max(buffer_full_since_, at);  // departures are told ahead, and not in order
       break;
     }
     turn_.pop();

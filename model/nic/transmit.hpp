@@ -24,6 +24,9 @@
 
 namespace rvma {
 
+inline constexpr Widenings kWidenedByOpenPuts{{{"nic.transmit.open_puts", Effect::proportional}}};
+inline constexpr Widenings kWidenedByTransmitBuffer{{{"nic.transmit.buffer", Effect::powers_of_two}}};
+
 struct TransmitStats {
   Counter puts{"puts", "puts accepted from the command unit"};
   Counter get_requests{"requests", "requests of gets accepted from the get unit"};
@@ -68,6 +71,10 @@ struct TransmitStats {
   Peak open_puts{"puts", "puts held at a time"};
   Peak buffer{"bytes", "payload being read or waiting for the link"};
   Utilisation cut{WorkKind::operations, "packets cut, one a cycle", kWidenedByNicClock};
+  Utilisation buffer_full{WorkKind::stalls, "time that the next packet waited for room in nic.transmit.buffer",
+                          kWidenedByTransmitBuffer};
+  Utilisation open_puts_full{
+      WorkKind::stalls, "time that a descriptor waited for one of nic.transmit.open_puts entries", kWidenedByOpenPuts};
   BOOST_DESCRIBE_CLASS(TransmitStats, (),
                        (puts, get_requests, get_answers, rdma_messages, answers_given_up, messages, retries, packets,
                         payload_bytes, abandoned, resent, resent_bytes, lost_by_evidence, timed_out, resent_in_vain,
@@ -75,7 +82,7 @@ struct TransmitStats {
                         ended_no_mailbox, ended_closed, ended_bad_key, ended_stale, ended_no_buffer, ended_bounds,
                         ended_busy, ended_timeout, peers_given_up, acknowledgements, ignored_acknowledgements,
                         no_context, full, buffer_stalls, window_stalls, retry_wait_ns, window_wait_ns, list_stalls,
-                        open_puts, buffer, cut),
+                        open_puts, buffer, cut, open_puts_full, buffer_full),
                        (), ())
 };
 
@@ -272,6 +279,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   std::uint64_t first_reading_ = 0;  ///< number of reading_'s front
   std::uint64_t buffer_used_ = 0;    ///< bytes
   bool buffer_stalled_ = false;
+  Time buffer_full_since_;
+  Time open_puts_full_since_;
   bool pumping_ = false;
   Cycles next_cut_;
 

@@ -18,6 +18,10 @@ namespace {
 constexpr std::uint64_t kMillion = 1'000'000;
 /// From this share on a unit is what limits; below it, it waits for something itself a good part of the time.
 constexpr std::uint64_t kBusyPpm = 750'000;
+/// A store that was full for as long limits although a unit was busy, if that was busy for less than kSaturatedPpm: it
+/// would do more, if more were under way. A unit beyond that fills the stores before it.
+constexpr std::uint64_t kFullPpm = 950'000;
+constexpr std::uint64_t kSaturatedPpm = 900'000;
 
 }  // namespace
 
@@ -52,6 +56,7 @@ struct LimitsObserver::Unit {
   std::size_t index = 0;  ///< in `table`
   const Utilisation* utilisation = nullptr;
   Sample sample;
+  std::size_t order = 0;
   std::string path() const { return entry ? entry->path() : table->unit(index); }
 };
 
@@ -93,7 +98,7 @@ void LimitsObserver::marked(RankId /*rank*/, bool begin, Time at) {
   at_end_ = sample();
 }
 
-std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) const {
+std::vector<Limit> LimitsObserver::ranked(const RunRecorder::Region& region, bool are_stalls) const {
   const std::vector<Sample> last = has_ended_ ? at_end_ : sample();
   Time elapsed = region.active();
   if (has_begun_) elapsed = (has_ended_ ? end_ : std::max({begin_, region.last, region.ended})) - begin_;
@@ -104,7 +109,10 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     return Sample{last[of].busy - before.busy, last[of].work - before.work};
   };
   registry_.for_each_utilisation([&](const StatsRegistry::Entry& entry, const Utilisation& unit) {
-    units.push_back({entry, nullptr, 0, &unit, since_begin(index++)});
+    const std::size_t at = index++;
+    if ((unit.kind() == WorkKind::stalls) == are_stalls) {
+      units.push_back({entry, nullptr, 0, &unit, since_begin(at), at});
+    }
   });
   for (const UtilisationTable* table : registry_.tables()) {
     // Its busiest unit stands for all of them.
@@ -112,8 +120,9 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     for (std::size_t i = 1; i < table->size(); ++i) {
       if (since_begin(index + busiest).busy < since_begin(index + i).busy) busiest = i;
     }
-    if (table->size() > 0) {
-      units.push_back({std::nullopt, table, busiest, &table->utilisation(busiest), since_begin(index + busiest)});
+    if (table->size() > 0 && !are_stalls) {
+      units.push_back(
+          {std::nullopt, table, busiest, &table->utilisation(busiest), since_begin(index + busiest), index + busiest});
     }
     index += table->size();
   }
@@ -128,7 +137,7 @@ std::vector<Limit> LimitsObserver::limits(const RunRecorder::Region& region) con
     std::string kind = without_numbers(path);
     if (!kinds.insert(kind).second && limits.size() >= kMostLimits) continue;
     limits.push_back({path, std::move(kind), unit.utilisation->kind(), &unit.utilisation->widened_by(),
-                      unit.sample.work, unit.sample.busy, elapsed});
+                      unit.sample.work, unit.sample.busy, elapsed, unit.order});
   }
   return limits;
 }
@@ -164,14 +173,32 @@ std::vector<StageWait> stage_waits(const StatsRegistry& registry) {
   return waits;
 }
 
+namespace {
+
+/// Of the stores of the fullest one's node that were as good as always full: those before the innermost are full
+/// because of it.
+const Limit& innermost(const std::vector<Limit>& stalls) {
+  const auto node_of = [](const Limit& stall) { return std::string_view{stall.unit}.substr(0, stall.unit.find('.')); };
+  const Limit* found = &stalls.front();
+  for (const Limit& stall : stalls) {
+    if (stall.share_ppm() < kBusyPpm) break;
+    if (node_of(stall) == node_of(*found) && stall.order > found->order) found = &stall;
+  }
+  return *found;
+}
+
+}  // namespace
+
 Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown,
-                           const std::vector<StageWait>& waits) {
+                           const std::vector<StageWait>& waits, const std::vector<Limit>& stalls) {
   Bottleneck verdict;
   if (limits.empty() || (limits.front().share_ppm() == 0 && breakdown.samples == 0)) return verdict;
   const Limit& first = limits.front();
   const auto second =
       std::find_if(limits.begin(), limits.end(), [&](const Limit& limit) { return limit.kind != first.kind; });
-  if (first.share_ppm() >= kBusyPpm || breakdown.samples == 0) {
+  const std::uint64_t full = stalls.empty() ? 0 : stalls.front().share_ppm();
+  const bool is_starved = full >= kFullPpm && first.share_ppm() < kSaturatedPpm;
+  if ((first.share_ppm() >= kBusyPpm && !is_starved) || breakdown.samples == 0) {
     verdict.name = first.unit;
     verdict.share_ppm = first.share_ppm();
     if (second != limits.end()) {
@@ -180,7 +207,17 @@ Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdow
     }
     return verdict;
   }
-  // Nobody was busy for most of the time: messages spent it on their way, most of it in the longest stage.
+  // Nobody was busy for most of the time: what was to be done waited for places that others had taken.
+  if (full >= kBusyPpm) {
+    const Limit& store = innermost(stalls);
+    verdict.kind = BottleneckKind::store;
+    verdict.name = store.unit;
+    verdict.share_ppm = store.share_ppm();
+    verdict.next = first.unit;
+    verdict.next_share_ppm = first.share_ppm();
+    return verdict;
+  }
+  // Or messages spent it on their way, most of it in the longest stage.
   std::vector<std::size_t> stages;
   for (std::size_t stage = 1; stage < kStages; ++stage) {
     if (static_cast<Stage>(stage) != Stage::turn) stages.push_back(stage);
@@ -203,7 +240,7 @@ Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdow
     }
     return longest == nullptr ? text : text + " (" + longest->unit + ")";
   };
-  verdict.is_latency = true;
+  verdict.kind = BottleneckKind::latency;
   verdict.name = name(stages[0]);
   verdict.share_ppm = share(stages[0]);
   verdict.next = name(stages[1]);

@@ -28,6 +28,7 @@ struct Limit {
   std::uint64_t work = 0;  ///< bits or operations in `elapsed`
   Time busy;
   Time elapsed;
+  std::size_t order = 0;  ///< of registration: of a NIC's stores, what is further on a put's way comes later
   /// Share of its bound in parts per million: busy / elapsed.
   std::uint64_t share_ppm() const;
 };
@@ -45,11 +46,13 @@ struct StageWait {
 };
 std::vector<StageWait> stage_waits(const StatsRegistry& registry);
 
-/// The verdict: a unit, or, where no unit was busy for three quarters of the time, the longest stage of a message's
-/// way. Of the stages `turn` is left out: it is the wait for others, who wait for something else.
+/// The verdict: a unit; or, where no unit was busy for three quarters of the time, a store that was full with something
+/// waiting for so long; or else the longest stage of a message's way. Of the stages `turn` is left out: it is the wait
+/// for others, who wait for something else.
+enum class BottleneckKind : std::uint8_t { unit, store, latency };
 struct Bottleneck {
-  bool is_latency = false;
-  std::string name;  ///< unit, or "latency: STAGE"
+  BottleneckKind kind = BottleneckKind::unit;
+  std::string name;  ///< unit, store, or "latency: STAGE"
   std::uint64_t share_ppm = 0;
   std::string next;  ///< what limits once the first is out of the way; empty if nothing ran
   std::uint64_t next_share_ppm = 0;
@@ -63,7 +66,9 @@ class LimitsObserver : public PlayerObserver {
   void marked(RankId rank, bool begin, Time at) override;
   /// All units that can say how busy they were, the busiest first; ties in order of registration. Without marks the
   /// time from the first issue to the last count or end of a put (`region`) is what they are related to.
-  std::vector<Limit> limits(const RunRecorder::Region& region) const;
+  std::vector<Limit> limits(const RunRecorder::Region& region) const { return ranked(region, false); }
+  /// The same of stores that were full with something waiting: work is the number of stalls, busy the time.
+  std::vector<Limit> stalls(const RunRecorder::Region& region) const { return ranked(region, true); }
 
  private:
   struct Unit;
@@ -72,6 +77,7 @@ class LimitsObserver : public PlayerObserver {
     std::uint64_t work = 0;
   };
   std::vector<Sample> sample() const;
+  std::vector<Limit> ranked(const RunRecorder::Region& region, bool are_stalls) const;
 
   const StatsRegistry& registry_;
   bool has_begun_ = false;
@@ -86,6 +92,6 @@ class LimitsObserver : public PlayerObserver {
 /// A stage in which a structure was waited for is told with the one that was waited for longest: "latency: context
 /// (node0.nic.buffer_cache)".
 Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown,
-                           const std::vector<StageWait>& waits = {});
+                           const std::vector<StageWait>& waits = {}, const std::vector<Limit>& stalls = {});
 
 }  // namespace rvma

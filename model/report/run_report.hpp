@@ -47,6 +47,7 @@ struct RunReport {
   const RecoveryLog* recovery = nullptr;   ///< null where no node is told to crash
   const StatsRegistry* stats = nullptr;
   std::vector<Limit> limits;
+  std::vector<Limit> stalls;
   std::vector<StageWait> waits;
   Bottleneck bottleneck;
   std::string out_dir;  ///< empty: no results were written

@@ -50,8 +50,8 @@ class StatWriter : public StatVisitor {
   void histogram(const std::string& name, const Histogram& stat) override { write_histogram(json_, name, stat); }
   void utilisation(const std::string& name, const Utilisation& stat) override {
     json_.open_object(name);
-    json_.number(stat.kind() == WorkKind::bits ? "bits" : "operations", stat.work());
-    json_.time("busy_ns", stat.busy());
+    json_.number(name_of(stat.kind()), stat.work());
+    json_.time(stat.kind() == WorkKind::stalls ? "stalled_ns" : "busy_ns", stat.busy());
     json_.number("share", ratio_text(static_cast<std::uint64_t>(stat.busy().ps()),
                                      static_cast<std::uint64_t>(elapsed_.ps()), 6));
     json_.close_object();
@@ -181,6 +181,18 @@ void write_units(JsonWriter& json, const RunReport& report) {
   json.close_object();
 }
 
+void write_widenings(JsonWriter& json, const Widenings& widened_by) {
+  json.open_array("widened_by");
+  for (const Widening& widening : widened_by) {
+    if (widening.key == nullptr) continue;
+    json.open_object();
+    json.text("key", widening.key);
+    json.text("effect", ValueText<Effect>::print(widening.effect));
+    json.close_object();
+  }
+  json.close_array();
+}
+
 void write_limits(JsonWriter& json, const RunReport& report) {
   json.open_array("limits");
   for (const Limit& limit : report.limits) {
@@ -192,15 +204,18 @@ void write_limits(JsonWriter& json, const RunReport& report) {
     json.number(bits ? "bound_gbps" : "bound_mpps", rate_text(limit.work, scale, limit.busy));
     json.number("achieved", rate_text(limit.work, scale, limit.elapsed));
     json.number("share", ratio_text(limit.share_ppm(), 1'000'000, 6));
-    json.open_array("widened_by");
-    for (const Widening& widening : *limit.widened_by) {
-      if (widening.key == nullptr) continue;
-      json.open_object();
-      json.text("key", widening.key);
-      json.text("effect", ValueText<Effect>::print(widening.effect));
-      json.close_object();
-    }
-    json.close_array();
+    write_widenings(json, *limit.widened_by);
+    json.close_object();
+  }
+  json.close_array();
+  json.open_array("stalls");
+  for (const Limit& stall : report.stalls) {
+    if (stall.work == 0) continue;
+    json.open_object();
+    json.text("unit", stall.unit);
+    json.number("stalls", stall.work);
+    json.number("share", ratio_text(stall.share_ppm(), 1'000'000, 6));
+    write_widenings(json, *stall.widened_by);
     json.close_object();
   }
   json.close_array();

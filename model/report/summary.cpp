@@ -98,7 +98,9 @@ void print_verdict(std::ostream& out, const RunReport& report) {
                 : "Limited by: unknown, since no message that was measured was delivered\n");
     return;
   }
-  const char* measure = verdict.is_latency ? "of the time of a put" : "busy";
+  const char* const measure = verdict.kind == BottleneckKind::latency ? "of the time of a put"
+                              : verdict.kind == BottleneckKind::store ? "of the time full, with something waiting"
+                                                                      : "busy";
   out << fmt::format("Limited by: {} ({} % {})\n      next: {} ({} %)\n", verdict.name, percent_text(verdict.share_ppm),
                      measure, verdict.next.empty() ? "nothing" : verdict.next, percent_text(verdict.next_share_ppm));
 }

@@ -48,7 +48,19 @@ constexpr int kString = 29;
 constexpr int kLastValue = 32;
 constexpr int kBoolListValues = 1;
 
-enum class NodeType : std::uint64_t { invalid, metadata, load, store, compute, send, receive, collective };
+enum class NodeType : std::uint64_t {
+  invalid,
+  metadata,
+  load,
+  store,
+  compute,
+  send,
+  receive,
+  collective,
+  storage,
+  batch,
+  checkpoint
+};
 
 /// A node, as far as it matters here.
 struct Node {
@@ -279,8 +291,11 @@ class ChakraReader {
   void read() {
     std::string message;
     while (next(message)) {
-      if (number_ == 1) continue;  // the metadata
       Node node;
+      if (number_ == 1) {
+        read_metadata(message);
+        continue;
+      }
       if (const auto mistake = NodeParser(message).parse(node)) {
         fail(number_, mistake->column, mistake->what, "expected a Node of the Chakra schema");
         continue;
@@ -296,6 +311,14 @@ class ChakraReader {
     std::uint64_t before;  ///< id
     ImportPlace place;
   };
+
+  /// A GlobalMetadata has nothing where a Node has its type: a file that begins with a node would lose it.
+  void read_metadata(const std::string& message) {
+    Node node;
+    const auto mistake = NodeParser(message).parse(node);
+    if (mistake) return fail(1, mistake->column, mistake->what, "expected the GlobalMetadata of the Chakra schema");
+    if (node.type != 0) fail(1, 1, "the file begins with a node", "expected a GlobalMetadata before it");
+  }
 
   void fail(std::uint32_t message, std::uint32_t column, std::string what, std::string expected) {
     log_.errors().add(Position{source_.name, message, column}, std::move(what), std::move(expected));
@@ -354,7 +377,11 @@ class ChakraReader {
         fail(number_, 1, "an invalid node", "expected a type");
         break;
       default:
-        good = read_duration(node, op);
+        good = node.type <= static_cast<std::uint64_t>(NodeType::checkpoint);
+        if (!good)
+          fail(number_, 1, "a node of type " + std::to_string(node.type),
+               "expected a type of the Chakra schema, 1..10");
+        good = good && read_duration(node, op);
         break;
     }
     if (!good) return;

@@ -171,6 +171,10 @@ class Matcher {
   void run(std::vector<CollectiveCall>& matched, std::uint64_t& messages) {
     sort_by_rank();
     if (!is_complete()) return;
+    if (by_rank_.size() == 1 && graph_.ranks > 1) {
+      log_.lost(graph_.position(group_.nodes.front().part.place),
+                "group " + rvma::quoted(group_.name) + " has one rank only: its collectives send nothing");
+    }
     std::size_t longest = 0;
     for (const auto& [rank, calls] : by_rank_) longest = std::max(longest, calls.size());
     for (std::size_t number = 0; number < longest; ++number) {

@@ -3,7 +3,7 @@ keys and what each is expected to give."""
 
 from .report_changes import config_value, places_needed
 from .report_latency import latency_advice
-from .report_rate import rate_advice
+from .report_rate import rate_advice, store_advice
 
 
 def advise(run):
@@ -13,6 +13,9 @@ def advise(run):
     row = next((row for row in stats["limits"] if row["unit"] == verdict), None)
     if row is not None:
         return rate_advice(stats, row)
+    store = next((row for row in stats["stalls"] if row["unit"] == verdict), None)
+    if store is not None:
+        return store_advice(stats, store)
     if not verdict or stats["breakdown_ns"]["samples"] == 0:
         return []
     return latency_advice(run)

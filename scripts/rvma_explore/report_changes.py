@@ -27,9 +27,9 @@ class Change:
 @dataclass
 class Advice:
     """Changes that are made together. `gain` is how many times as good `measure` becomes: rates by that factor, times
-    divided by it."""
+    divided by it; None if that is not predicted."""
     changes: list
-    gain: float
+    gain: float | None
     measure: str  # "rate" or "time"
     why: str
     then: str = ""   # what limits afterwards; empty if not known

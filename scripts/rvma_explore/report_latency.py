@@ -4,6 +4,7 @@ from .report_changes import MOST_FACTOR, Advice, change_of, places_needed, time_
 from .report_rate import busiest_of_kinds, has_key
 
 LEAST_PART = 0.005  # of the mean time: what saves less is not worth a line
+RETRIES_RULE = 0.1  # of the mean time: where retries take more, nothing is predicted
 
 # The units that a message waits for in its stages, in the order of its way; kinds as kind_of() names them end so.
 QUEUES = (
@@ -54,34 +55,12 @@ def wait_advice(stats):
             if change is None or any(key in one.keys for one in advice):
                 continue
             refused = f", {about['refused']} refused" if about.get("refused") else ""
-            advice.append(Advice([change_of(stats, key, change[0])], stages["total"] / max(stages["total"] - saved, 1e-9), "time",
+            # Refused messages come again, and make others wait that are refused then: no run shows what it would be without.
+            gain = None if retry_time(stats, wait["unit"]) > stages["total"] * RETRIES_RULE else \
+                stages["total"] / max(stages["total"] - saved, 1e-9)
+            advice.append(Advice([change_of(stats, key, change[0])], gain, "time",
                                  f"{wait['unit']}: {about['misses']} waited for host memory{refused}", stages=(wait["stage"],)))
-    return advice
-
-
-def latency_advice(run):
-    """Keys that a message's way consists of, each halved; the one that saves most first."""
-    stats = run.stats
-    stages = stats["breakdown_ns"]
-    times = {"once": 1.0, "each_link": mean_links(run), "each_switch": mean_links(run) - 1.0}
-    saved, where = {}, {}
-    for entry in stats.get("shortened_by", []):
-        key, stage = entry["key"], entry["stage"]
-        each = time_of(stats, key) / 2 * times[entry["occurs"]]
-        saved[key] = saved.get(key, 0.0) + min(each, stages[stage] / 2)
-        where.setdefault(key, []).append(stage)
-    advice = []
-    for key in sorted(saved, key=lambda key: -saved[key]):
-        if saved[key] < stages["total"] * 0.005:
-            continue
-        change = widened(stats, key, "inverse", 2.0)
-        if change is None:
-            continue
-        shorter = saved[key] * 2 * (1 - 1 / change[1])
-        why = f"part of {' and '.join(where[key])}: {2 * saved[key]:.3f} of {stages['total']:.3f} ns"
-        advice.append(Advice(key, str(config_value(stats, key)), change[0],
-                             stages["total"] / (stages["total"] - shorter), "time", why, ""))
-    return advice
+    return sorted(advice, key=lambda one: one.gain is not None)
 
 
 def total_of(stats, unit, figure):
@@ -203,6 +182,8 @@ def latency_advice(run):
     """What helps most first; among equals, what shortens the stage that the verdict names."""
     verdict = run.stats["bottleneck"].removeprefix("latency: ").split(" ")[0]
     advice = wait_advice(run.stats)
+    if any(one.gain is None for one in advice):
+        return advice
     if verdict != "window":  # a window opens and closes with congestion: that is not predicted
         advice += fixed_advice(run) + queue_advice(run)
     return sorted(advice, key=lambda one: (-round(one.gain, 2), verdict not in one.stages, -one.gain))

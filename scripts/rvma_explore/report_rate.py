@@ -92,6 +92,8 @@ def limits_after(rows, factors):
 
 
 def because(row):
+    if "stalls" in row:
+        return f"{row['unit']}: {row['share']:.1%} of the time something waited for room"
     return f"{row['unit']} was busy {row['share']:.1%} of the time"
 
 
@@ -123,6 +125,12 @@ def pair_advice(stats, row, rows):
                            predicted(rows, factors), "rate", f"{because(row)}, {nexts[0]['unit']} {nexts[0]['share']:.1%}",
                            limits_after(rows, factors))]
     return []
+
+
+def store_advice(stats, row):
+    """A store was full with something waiting, and no unit busy: with twice the places twice as much is under way, until a
+    unit has no time left."""
+    return single_advice(stats, row, [*busiest_of_kinds(stats), row])
 
 
 def rate_advice(stats, row):

@@ -16,6 +16,11 @@ struct PortStats {
   BOOST_DESCRIBE_CLASS(PortStats, (), (port), (), ())
 };
 
+struct StallStats {
+  Utilisation full{WorkKind::stalls, "time that something waited", kNotWidened};
+  BOOST_DESCRIBE_CLASS(StallStats, (), (full), (), ())
+};
+
 constexpr RankId kRank{0};
 
 class LimitsTest : public testing::Test {
@@ -54,6 +59,19 @@ TEST_F(LimitsTest, RelatesWorkToTheRegionBusiestFirst) {
   EXPECT_EQ(limits[1].unit, "node0.nic.parser.work") << "ties in order of registration";
   EXPECT_EQ(limits[2].unit, "node0.nic.table.port");
   EXPECT_EQ(limits[2].work_kind, WorkKind::operations);
+}
+
+TEST_F(LimitsTest, StallsAreAListOfTheirOwn) {
+  StallStats stalls;
+  registry_.add("node0.nic.transmit", stalls);
+  stalls.full.occupy(Time::from_ns(95), 3);
+  parser0_.work.occupy(Time::from_ns(20), 800);
+  EXPECT_EQ(limits_.limits(region(100, 200)).size(), 3U);
+  const std::vector<Limit> found = limits_.stalls(region(100, 200));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].unit, "node0.nic.transmit.full");
+  EXPECT_EQ(found[0].work, 3U);
+  EXPECT_EQ(found[0].share_ppm(), 950'000U);
 }
 
 TEST_F(LimitsTest, MarksBoundTheRegionFromTheFirstBeginToTheLastEnd) {
@@ -116,7 +134,7 @@ TEST(FindBottleneck, IsTheBusiestUnitAndNextOneOfAnotherKind) {
   const Bottleneck verdict =
       find_bottleneck({limit_of("a0.x", "a.x", 900), limit_of("a1.x", "a.x", 899), limit_of("b.y", "b.y", 700)},
                       breakdown_of(Stage::fabric, Stage::count));
-  EXPECT_FALSE(verdict.is_latency);
+  EXPECT_EQ(verdict.kind, BottleneckKind::unit);
   EXPECT_EQ(verdict.name, "a0.x");
   EXPECT_EQ(verdict.share_ppm, 900'000U);
   EXPECT_EQ(verdict.next, "b.y");
@@ -125,9 +143,9 @@ TEST(FindBottleneck, IsTheBusiestUnitAndNextOneOfAnotherKind) {
 
 TEST(FindBottleneck, ThreeQuartersAreTheBorderToLatency) {
   const StageBreakdown breakdown = breakdown_of(Stage::payload_read, Stage::fabric);
-  EXPECT_FALSE(find_bottleneck({limit_of("a", "a", 750)}, breakdown).is_latency);
+  EXPECT_EQ(find_bottleneck({limit_of("a", "a", 750)}, breakdown).kind, BottleneckKind::unit);
   const Bottleneck verdict = find_bottleneck({limit_of("a", "a", 749)}, breakdown);
-  EXPECT_TRUE(verdict.is_latency);
+  EXPECT_EQ(verdict.kind, BottleneckKind::latency);
   EXPECT_EQ(verdict.name, "latency: payload_read");
   // 110 of 12 x 10 + 110 + 60.
   EXPECT_EQ(verdict.share_ppm, 110'000'000U / 300U);
@@ -135,9 +153,29 @@ TEST(FindBottleneck, ThreeQuartersAreTheBorderToLatency) {
   EXPECT_EQ(verdict.next_share_ppm, 60'000'000U / 300U);
 }
 
+TEST(FindBottleneck, AStoreThatWasFullLimitsWhereNoUnitIsBusy) {
+  const StageBreakdown breakdown = breakdown_of(Stage::payload_read, Stage::fabric);
+  const Bottleneck verdict = find_bottleneck({limit_of("a", "a", 749)}, breakdown, {}, {limit_of("s", "s", 750)});
+  EXPECT_EQ(verdict.kind, BottleneckKind::store);
+  EXPECT_EQ(verdict.name, "s");
+  EXPECT_EQ(verdict.share_ppm, 750'000U);
+  EXPECT_EQ(verdict.next, "a");
+  EXPECT_EQ(find_bottleneck({limit_of("a", "a", 750)}, breakdown, {}, {limit_of("s", "s", 949)}).name, "a");
+  EXPECT_EQ(find_bottleneck({limit_of("a", "a", 899)}, breakdown, {}, {limit_of("s", "s", 950)}).name, "s");
+  EXPECT_EQ(find_bottleneck({limit_of("a", "a", 900)}, breakdown, {}, {limit_of("s", "s", 999)}).name, "a")
+      << "a store before a unit without time is full because of it";
+  // Outer stores are full because an inner one is; others' stores are not asked.
+  std::vector<Limit> stalls{limit_of("n1.outer", "n.outer", 999), limit_of("n0.other", "n.other", 990),
+                            limit_of("n1.inner", "n.inner", 980), limit_of("n1.idle", "n.idle", 10)};
+  for (std::size_t i = 0; i < stalls.size(); ++i) stalls[i].order = i;
+  EXPECT_EQ(find_bottleneck({limit_of("a", "a", 1)}, breakdown, {}, stalls).name, "n1.inner");
+  EXPECT_EQ(find_bottleneck({limit_of("a", "a", 749)}, breakdown, {}, {limit_of("s", "s", 749)}).kind,
+            BottleneckKind::latency);
+}
+
 TEST(FindBottleneck, WithoutSamplesItIsTheBusiestAnyway) {
   const Bottleneck verdict = find_bottleneck({limit_of("a", "a", 10)}, {});
-  EXPECT_FALSE(verdict.is_latency);
+  EXPECT_EQ(verdict.kind, BottleneckKind::unit);
   EXPECT_EQ(verdict.name, "a");
   EXPECT_EQ(verdict.next, "");
 }

@@ -407,6 +407,9 @@ TEST(ImportChakra, MistakesStandAtTheirMessage) {
   const std::string send = message_node(0, kSend, "comm_dst", 0, 8);
   EXPECT_THAT(said(send), HasSubstr("f:2:1: error: nobody receives"));
   EXPECT_THAT(said(send.substr(0, 20)), HasSubstr("f:2:1: error: the file ends within this message"));
+  EXPECT_THAT(import_all("chakra", {send}).errors,
+              HasSubstr("f:1:1: error: the file begins with a node; expected a Global"));
+  EXPECT_THAT(said(delimited(number(1, 3) + number(3, 99))), HasSubstr("f:2:1: error: a node of type 99"));
   EXPECT_THAT(said("\x80"), HasSubstr("f:2:1: error: the file ends within a message's length"));
   EXPECT_THAT(said(delimited(number(1, 3) + "\x07")), HasSubstr("f:2:3: error: malformed protobuf"));
   EXPECT_THAT(said(delimited(number(1, 3) + number(3, kSend))),
@@ -453,6 +456,7 @@ TEST(ImportChakra, ACollectiveOfAGroupIsAmongItsRanks) {
   EXPECT_EQ(got.errors, "");
   EXPECT_THAT(program(got.trace, 2), HasSubstr("put rank=0 mailbox=0x280000000 size=9"));
   EXPECT_THAT(program(got.trace, 1), Not(HasSubstr("put")));
+  EXPECT_THAT(got.warnings, HasSubstr("g:2:1: warning: group 'other' has one rank only: its collectives send nothing"));
 }
 
 TEST(ImportChakra, CollectivesOfAGroupFollowOneAnother) {
