@@ -155,6 +155,7 @@ void Provider::run(Process& process) {
   if (item.kind == ItemKind::descriptor) --process.calls;
   stats_.held_up_ns += process.begins - process.waits_since;
   perform(process, item);
+  for (const auto& call : std::exchange(orphans_, {})) call();
   process.is_at_work = false;
   if (!process.items.empty()) {
     arm(process);

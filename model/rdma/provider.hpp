@@ -245,6 +245,8 @@ class Provider : public Component {
   std::vector<std::uint32_t> keys_;  ///< of buffers, by number
   std::uint32_t last_ticket_ = 0;
   boost::unordered_flat_map<WindowId, Advertising> advertising_;
+  /// What waited for the revocation of a window that has closed itself meanwhile.
+  std::vector<std::function<void()>> orphans_;
   boost::unordered_flat_map<std::uint32_t, WindowId> tickets_;  ///< advertised, taken by the sender, not heard of
   std::uint32_t last_era_ = 0;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Inbound>> inbound_;  ///< by ticket

@@ -351,7 +351,10 @@ void Provider::take_completions(const StageTimes& left) {
 void Provider::reap() {
   windows_.take_expired(expired_);
   for (const WindowStore::Expired& window : std::exchange(expired_, {})) {
-    advertising_.erase(window.window);
+    if (Advertising* const advertising = advertising_of(window.window)) {
+      for (auto& call : advertising->deferred) orphans_.push_back(std::move(call));
+      advertising_.erase(window.window);
+    }
     windows_.release_window(window.window);
     observers_.tell([&](NicObserver& observer) { observer.window_closed(p_.node, window.window, {}, now()); });
   }
