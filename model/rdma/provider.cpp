@@ -45,7 +45,8 @@ Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, con
       pinned_(frames),
       windows_(windows_config_),
       random_(context.seed(), path()),
-      retry_(*this, "retry", [this] { retry_due(); }) {
+      retry_(*this, "retry", [this] { retry_due(); }),
+      reminder_(*this, "reminder", [this] { reminder_due(); }) {
   commands.register_b_transport(this, &Provider::b_transport);
   // What a call or a misfit makes due is taken where it is done, after observers know of it.
   windows_.on_expired([this] { reap(); });
@@ -173,6 +174,7 @@ Time Provider::cost_of(const Process& process, const Item& item) const {
     case ItemKind::last_byte:
       return software.poll.get() + software.handle.get();
     case ItemKind::retry:
+    case ItemKind::reminder:
       return software.handle;
     case ItemKind::descriptor:
       break;
@@ -204,6 +206,9 @@ void Provider::perform(Process& process, const Item& item) {
       return;
     case ItemKind::retry:
       ask(process, item.number);
+      return;
+    case ItemKind::reminder:
+      remind(process, item.reminder);
       return;
   }
 }
@@ -294,8 +299,7 @@ void Provider::request_ended(Process& process, const Cqe& cqe) {
   switch (request.kind) {
     case Request::Kind::control:
       pinned_.free(request.message, kControlBytes);
-      // Nobody hears of what was said: what waits for an answer will not get one.
-      if (cqe.outcome != Outcome::ok) unheard(process, request.put);
+      said(process, request.rank, request.said, cqe.outcome);
       return;
     case Request::Kind::write:
       written(process, request.put, cqe.outcome);
