@@ -30,7 +30,7 @@ constexpr std::uint32_t kWordBytes = 16;
 }  // namespace
 
 Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters,
-                   MemoryIf& memory, FrameAllocator& frames, RdmaNic& nic, const ObserverList& observers)
+                   MemoryIf& memory, FrameAllocator& frames, RdmaNicIf& nic, const ObserverList& observers)
     : Component(name, context, parameters.nic.clock),
       commands("commands"),
       mmio("mmio"),
@@ -55,7 +55,7 @@ Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, con
     if (all.size() <= p_.node.index()) all.resize(p_.node.index() + 1);
     all[p_.node.index()] = this;
   }
-  nic_.on_placed([this](const RdmaNic::Placed& packet) { placed(packet); });
+  nic_.on_placed([this](const RdmaNicIf::Placed& packet) { placed(packet); });
   context.stats().add(path(), stats_);
 }
 

@@ -31,7 +31,7 @@
 #include "nic/window_store.hpp"
 #include "rdma/config.hpp"
 #include "rdma/control_message.hpp"
-#include "rdma/rdma_nic.hpp"
+#include "rdma/rdma_nic_if.hpp"
 #include "rdma/work_queue.hpp"
 
 namespace rvma {
@@ -93,7 +93,7 @@ class Provider : public Component {
   };
   /// Everything that is referred to outlives the provider.
   Provider(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, MemoryIf& memory,
-           FrameAllocator& frames, RdmaNic& nic, const ObserverList& observers);
+           FrameAllocator& frames, RdmaNicIf& nic, const ObserverList& observers);
   ~Provider() override;
 
   /// Process `pid`, in order from 0, before the simulation starts. The software counts the descriptors that it has
@@ -241,7 +241,7 @@ class Provider : public Component {
   void grant(Process& process, const ControlMessage& request, std::uint32_t ticket, const Inbound& inbound);
   void write_record(Process& process, Inbound& inbound);
   static PlacedPacket packet_of(const Inbound& inbound);
-  void placed(const RdmaNic::Placed& placed);
+  void placed(const RdmaNicIf::Placed& placed);
   void complete(std::uint32_t ticket);
   void count(Inbound& inbound);
   void take_completions(const StageTimes& left);
@@ -258,7 +258,7 @@ class Provider : public Component {
   const Time issue_;  ///< core time of posting one request
   const std::uint64_t page_bytes_;
   MemoryIf& memory_;
-  RdmaNic& nic_;
+  RdmaNicIf& nic_;
   const ObserverList& observers_;
   FrameAllocator& frames_;
   PinnedMemory pinned_;

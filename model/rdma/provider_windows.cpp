@@ -263,7 +263,7 @@ PlacedPacket Provider::packet_of(const Inbound& inbound) {
 // -------------------------------------------------------------------------------------------------------- counting
 
 /// A packet of a write has entered the posted channel; only results and checks learn of it.
-void Provider::placed(const RdmaNic::Placed& placed) {
+void Provider::placed(const RdmaNicIf::Placed& placed) {
   std::uint32_t ticket = placed.message.immediate;
   if (placed.message.operation == RdmaOperation::read_answer) {
     const auto answer = answers_.find(placed.message.key);

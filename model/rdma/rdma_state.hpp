@@ -36,6 +36,7 @@ struct Cqe {
     return a.kind == b.kind && a.outcome == b.outcome && a.immediate == b.immediate && a.id == b.id;
   }
 };
+inline constexpr std::uint32_t kCqeBytes = 16;
 struct CqeWords {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
