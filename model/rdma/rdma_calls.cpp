@@ -18,7 +18,7 @@ void RdmaCalls::execute(const Descriptor& call, Pid pid, Cycles /*at*/, std::fun
 Status RdmaCalls::perform(const Descriptor& call, Pid pid) {
   switch (call.opcode) {
     case Opcode::rdma_register: {
-      const Status status = state_.register_region(call, pid);
+      const Status status = state_.register_region(call);
       if (status == Status::ok) regions_.create(call.key);
       return status;
     }

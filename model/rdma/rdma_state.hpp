@@ -62,8 +62,8 @@ class RdmaState {
   RdmaState(std::uint64_t mtu, bool tracks_order);
 
   // -- Calls
-  /// Errors: exists, bad_argument (length 0).
-  Status register_region(const Descriptor& call, Pid pid);
+  /// Regions belong to nobody. Errors: exists, bad_argument (length 0).
+  Status register_region(const Descriptor& call);
   /// Errors: bad_argument (no such region). Packets on their way through the NIC still land.
   Status deregister_region(std::uint32_t key);
   /// Errors: exists.
@@ -143,10 +143,6 @@ class RdmaState {
   Placing placing_of(Index message) const;
 
  private:
-  struct Region {
-    TranslatedRegion memory;
-    Pid pid;
-  };
   struct QueuePair {
     Pid pid;
     Route route;
@@ -195,7 +191,7 @@ class RdmaState {
   std::uint64_t mtu_;
   bool tracks_order_;
   std::uint64_t postings_ = 0;
-  boost::unordered_flat_map<std::uint32_t, Region> regions_;
+  boost::unordered_flat_map<std::uint32_t, TranslatedRegion> regions_;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<QueuePair>> queue_pairs_;
   boost::unordered_flat_map<std::uint16_t, std::unique_ptr<FifoRing<Receive>>> receives_;
   SlotTable<Message> messages_;

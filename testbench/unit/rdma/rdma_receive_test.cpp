@@ -87,7 +87,7 @@ struct Bench {
     std::vector<std::uint64_t> frames;
     for (std::uint64_t i = 0; i < (size + kPage - 1) / kPage + 1; ++i) frames.push_back(kFrames + 2 * i * kPage);
     dma.store_list(PhysicalAddress{kList}, frames);
-    ASSERT_EQ(state->register_region(call, Pid{0}), Status::ok);
+    ASSERT_EQ(state->register_region(call), Status::ok);
     unit->regions().create(key);
   }
   void receives(std::size_t count) {

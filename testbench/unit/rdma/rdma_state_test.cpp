@@ -37,7 +37,7 @@ struct Bench {
     call.local = VirtualAddress{head};
     call.length = size;
     call.page_list = PhysicalAddress{0x9000};
-    return state.register_region(call, kPid);
+    return state.register_region(call);
   }
   Status receive(std::uint64_t id, std::uint64_t size = 64) {
     Descriptor call;
