@@ -187,7 +187,9 @@ RdmaState::Counted RdmaState::count(Index index, std::uint64_t payload_offset, s
   message.missing -= payload_length;
   counted.whole = message.missing == 0;
   const bool is_last = at + payload_length == message.length;
-  if (tracks_order_ ? counted.whole : is_last) signal(message, due);
+  // Whoever reads knows how much it has asked for, and counts.
+  const bool is_counted = tracks_order_ || message.rdma.operation == RdmaOperation::read_answer;
+  if (is_counted ? counted.whole : is_last) signal(message, due);
   if (counted.whole) release(index);
   return counted;
 }

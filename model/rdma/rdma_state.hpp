@@ -58,7 +58,8 @@ class RdmaState {
   static constexpr std::uint32_t kManagement = 0x8000'0000;
 
   /// `mtu`: bytes. `tracks_order`: a message is signalled when it and all before it on its queue pair are whole;
-  /// otherwise when its last packet has been placed, whatever is missing.
+  /// otherwise when its last packet has been placed, whatever is missing; but the answer to a read, whose length the
+  /// asker knows, when it is whole.
   RdmaState(std::uint64_t mtu, bool tracks_order);
 
   // -- Calls

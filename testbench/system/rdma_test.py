@@ -188,6 +188,27 @@ class Rdma(RdmaTest):
                     tracking = [("rdma.ooo_tracking", "on")] if right == "write_imm_tracked" else []
                     self.run_text(MANY, *RDMA, *settings([*FAULTS, ("rdma.completion", right), *tracking]))
 
+    def test_a_get_is_whole_on_any_nic(self):
+        """Whoever reads knows how much it has asked for."""
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=1MiB readable
+  post_buffer w as=b size=64KiB seed=3
+  barrier
+  barrier
+rank 0
+  barrier
+  repeat 40
+    get as=g rank=1 mailbox=0x10 size=16000
+    wait g
+  end
+  barrier
+"""
+        for tracking in ("off", "on"):
+            result = self.run_text(text, *RDMA, *settings([*FAULTS, ("rdma.ooo_tracking", tracking)]))
+            self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["ok"] * 40)
+
     def test_a_translation_that_misses_is_not_overtaken_by_the_last_packet(self):
         """The second put's last page is translated at once, its first two wait for their line of the page list."""
         text = """rvma-trace 1
