@@ -13,8 +13,6 @@
 
 namespace rvma {
 
-inline constexpr std::uint32_t kCqeBytes = 16;
-
 struct CompletionQueueStats {
   Counter entries{"entries", "entries written"};
   TimeSum write_ns{"time from a due entry to its place in the posted channel, each on its own"};

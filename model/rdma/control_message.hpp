@@ -27,10 +27,12 @@ enum class ControlKind : std::uint8_t {
   advertisement,        ///< the next buffer of the mailbox is yours: at `offset`, `length` bytes, with `key`
   use_advertised,       ///< to a put_request: not granted, because buffers are advertised to you
   revoke,               ///< use no more buffers of the mailbox that were advertised in this era
-  revoked               ///< I do not; I have used `length` of them
+  revoked,              ///< I do not; I have used `length` of them, and told so, or will
+  reminder,             ///< what has become of my request?
+  forgotten             ///< to a reminder: I have nothing to say to it any more
 };
 BOOST_DESCRIBE_ENUM(ControlKind, connect_request, connect_reply, connect_ready, put_request, put_grant, get_request,
-                    get_grant, refusal, written, advertisement, use_advertised, revoke, revoked)
+                    get_grant, refusal, written, advertisement, use_advertised, revoke, revoked, reminder, forgotten)
 
 struct ControlMessage {
   ControlKind kind = ControlKind::connect_request;
@@ -38,16 +40,18 @@ struct ControlMessage {
   bool is_managed = false;             ///< advertisements: the put's offset does not count
   bool does_not_suit = false;          ///< put_request: what is advertised does not suit it
   std::uint32_t rank = 0;              ///< of the sender
-  std::uint32_t request = 0;           ///< the asker's number of its request, in requests and their answers
+  std::uint32_t request = 0;           ///< the asker's number of its request, in requests and what refers to them
   std::uint32_t ticket = 0;            ///< the granter's number of its grant
   std::uint32_t key = 0;               ///< requests: of the mailbox; grants, advertisements: of the region
-  std::uint32_t message = 0;   ///< requests: number of the message that the put is; advertisements: the mailbox's key
-  std::uint64_t mailbox = 0;   ///< grants: the address
-  std::uint64_t offset = 0;    ///< bytes
-  std::uint64_t length = 0;    ///< bytes
-  std::uint64_t least = 0;     ///< advertisements: bytes that a message must have to fill the buffer
-  std::uint32_t era = 0;       ///< of advertisements of a mailbox: ends when they are revoked
-  std::uint32_t sequence = 0;  ///< of an advertisement in its era, from 0
+  /// Requests and what refers to them: number of the message that the put is; advertisements: the mailbox's key.
+  std::uint32_t message = 0;
+  std::uint64_t mailbox = 0;  ///< grants: the address
+  std::uint64_t offset = 0;   ///< bytes
+  std::uint64_t length = 0;   ///< bytes
+  std::uint64_t least = 0;    ///< advertisements: bytes that a message must have to fill the buffer
+  std::uint32_t era = 0;      ///< of advertisements of a mailbox: ends when they are revoked
+  std::uint32_t sequence =
+      0;  ///< of an advertisement in its era, from 0; revocations, news: how often it was said before
 };
 
 ControlBytes encode(const ControlMessage& message);

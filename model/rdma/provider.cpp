@@ -30,7 +30,7 @@ constexpr std::uint32_t kWordBytes = 16;
 }  // namespace
 
 Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters,
-                   MemoryIf& memory, FrameAllocator& frames, RdmaNic& nic, const ObserverList& observers)
+                   MemoryIf& memory, FrameAllocator& frames, RdmaNicIf& nic, const ObserverList& observers)
     : Component(name, context, parameters.nic.clock),
       commands("commands"),
       mmio("mmio"),
@@ -45,7 +45,8 @@ Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, con
       pinned_(frames),
       windows_(windows_config_),
       random_(context.seed(), path()),
-      retry_(*this, "retry", [this] { retry_due(); }) {
+      retry_(*this, "retry", [this] { retry_due(); }),
+      reminder_(*this, "reminder", [this] { reminder_due(); }) {
   commands.register_b_transport(this, &Provider::b_transport);
   // What a call or a misfit makes due is taken where it is done, after observers know of it.
   windows_.on_expired([this] { reap(); });
@@ -54,7 +55,7 @@ Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, con
     if (all.size() <= p_.node.index()) all.resize(p_.node.index() + 1);
     all[p_.node.index()] = this;
   }
-  nic_.on_placed([this](const RdmaNic::Placed& packet) { placed(packet); });
+  nic_.on_placed([this](const RdmaNicIf::Placed& packet) { placed(packet); });
   context.stats().add(path(), stats_);
 }
 
@@ -155,6 +156,7 @@ void Provider::run(Process& process) {
   if (item.kind == ItemKind::descriptor) --process.calls;
   stats_.held_up_ns += process.begins - process.waits_since;
   perform(process, item);
+  for (const auto& call : std::exchange(orphans_, {})) call();
   process.is_at_work = false;
   if (!process.items.empty()) {
     arm(process);
@@ -172,6 +174,7 @@ Time Provider::cost_of(const Process& process, const Item& item) const {
     case ItemKind::last_byte:
       return software.poll.get() + software.handle.get();
     case ItemKind::retry:
+    case ItemKind::reminder:
       return software.handle;
     case ItemKind::descriptor:
       break;
@@ -203,6 +206,9 @@ void Provider::perform(Process& process, const Item& item) {
       return;
     case ItemKind::retry:
       ask(process, item.number);
+      return;
+    case ItemKind::reminder:
+      remind(process, item.reminder);
       return;
   }
 }
@@ -293,8 +299,7 @@ void Provider::request_ended(Process& process, const Cqe& cqe) {
   switch (request.kind) {
     case Request::Kind::control:
       pinned_.free(request.message, kControlBytes);
-      // Nobody hears of what was said: what waits for an answer will not get one.
-      if (cqe.outcome != Outcome::ok) unheard(process, request.put);
+      said(process, request.rank, request.said, cqe.outcome);
       return;
     case Request::Kind::write:
       written(process, request.put, cqe.outcome);

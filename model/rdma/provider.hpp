@@ -31,7 +31,7 @@
 #include "nic/window_store.hpp"
 #include "rdma/config.hpp"
 #include "rdma/control_message.hpp"
-#include "rdma/rdma_nic.hpp"
+#include "rdma/rdma_nic_if.hpp"
 #include "rdma/work_queue.hpp"
 
 namespace rvma {
@@ -53,6 +53,7 @@ struct ProviderStats {
   Counter advertised_writes{"writes", "writes to advertised buffers, without an exchange"};
   Counter revocations{"messages", "advertised buffers asked back"};
   Counter notices{"messages", "news of completion sent behind a write"};
+  Counter reminders{"messages", "questions after an answer that stayed away"};
   Counter control_messages{"messages", "messages of the software sent, all kinds"};
   Counter control_bytes{"bytes", "of those messages"};
   Counter completion_entries{"entries", "entries of completion queues handled"};
@@ -66,7 +67,7 @@ struct ProviderStats {
   Peak queue{"items", "descriptors, entries and retries waiting for a core at a time"};
   BOOST_DESCRIBE_CLASS(ProviderStats, (),
                        (connections, requests, grants, refusals, advertisements, renewals, advertised_writes,
-                        revocations, notices, control_messages, control_bytes, completion_entries, regions,
+                        revocations, notices, reminders, control_messages, control_bytes, completion_entries, regions,
                         regions_reused, writes, reads, busy_ns, held_up_ns, exchange_ns, queue),
                        (), ())
 };
@@ -92,7 +93,7 @@ class Provider : public Component {
   };
   /// Everything that is referred to outlives the provider.
   Provider(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, MemoryIf& memory,
-           FrameAllocator& frames, RdmaNic& nic, const ObserverList& observers);
+           FrameAllocator& frames, RdmaNicIf& nic, const ObserverList& observers);
   ~Provider() override;
 
   /// Process `pid`, in order from 0, before the simulation starts. The software counts the descriptors that it has
@@ -109,7 +110,7 @@ class Provider : public Component {
   struct Request;
   struct Advertising;
   struct Advertised;
-  enum class ItemKind : std::uint8_t { descriptor, entry, last_byte, retry };
+  enum class ItemKind : std::uint8_t { descriptor, entry, last_byte, retry, reminder };
   struct Late;
   struct Drained {
     WindowId window;
@@ -121,11 +122,26 @@ class Provider : public Component {
     std::uint32_t put = 0;
   };
   static constexpr std::uint32_t kNoPut = ~std::uint32_t{0};
+  /// Of the answer to a put's request, or to the revocation of a window's advertised buffers; or news of completion
+  /// that was lost.
+  struct Reminder {
+    Time due;
+    Pid pid;
+    std::uint32_t put = kNoPut;
+    std::uint32_t message = 0;  ///< the put's
+    Time asked;
+    WindowId window;
+    std::uint32_t era = 0;    ///< that is revoked
+    std::uint32_t times = 0;  ///< it has been said
+    ControlMessage news;      ///< with a ticket, if it is that
+    std::uint32_t rank = 0;   ///< that is told the news
+  };
   struct Item {
     ItemKind kind = ItemKind::descriptor;
     DescriptorBytes descriptor{};
     Cqe entry;
     std::uint32_t number = 0;  ///< of the ticket, or of the put
+    Reminder reminder;
   };
 
   // Core time (provider.cpp)
@@ -150,6 +166,7 @@ class Provider : public Component {
   static Connection& connection(Process& process, std::uint32_t rank);
   std::uint32_t queue_pair_of(const Process& process, std::uint32_t rank) const;
   void create_queue_pair(Process& process, Connection& connection, std::uint32_t rank);
+  void connect(Process& process, std::uint32_t rank);
   void say(Process& process, std::uint32_t rank, const ControlMessage& message);
   void send(Process& process, std::uint32_t rank, ControlMessage message, bool by_management);
   void connected(Process& process, std::uint32_t rank);
@@ -163,9 +180,20 @@ class Provider : public Component {
   void granted(Process& process, const ControlMessage& grant);
   void refused(Process& process, const ControlMessage& refusal);
   void retry_due();
+  Put* take_answer(Process& process, const ControlMessage& answer);
   void written(Process& process, std::uint32_t put, Outcome outcome);
-  void unheard(Process& process, std::uint32_t put);
   void end(Process& process, std::uint32_t put, Outcome outcome);
+  // Answers that stay away (provider_reminders.cpp)
+  void said(Process& process, std::uint32_t rank, const ControlMessage& message, Outcome outcome);
+  void unheard(Process& process, std::uint32_t rank, const ControlMessage& message);
+  void tell_again(const Process& process, std::uint32_t rank, const ControlMessage& news);
+  void remind_later(Reminder reminder);
+  bool is_wanted(const Reminder& reminder);
+  void forget_reminders();
+  void reminder_due();
+  void remind(Process& process, Reminder reminder);
+  void reminded(Process& process, const ControlMessage& reminder);
+  void forgotten(Process& process, const ControlMessage& answer);
   // Gets (provider_gets.cpp)
   void open_for_answer(Process& process, std::uint32_t get);
   void let_read(Process& process, const ControlMessage& request);
@@ -180,13 +208,18 @@ class Provider : public Component {
   void tell_of(Process& process, Advertising& advertising, ControlMessage message);
   bool asks_in_vain(Process& process, const ControlMessage& request, WindowId window);
   bool waits_for_revocation(Process& process, const Descriptor& call, WindowId window);
-  void revoke(Process& process, Advertising& advertising);
+  Advertising* advertising_of(const Process& process, const ControlMessage& message);
+  void revoke(Process& process, WindowId window);
+  void ask_back(Process& process, const Advertising& advertising, std::uint32_t times);
+  void take_back(Process& process, WindowId window);
+  void lose_advertisement(Process& process, const ControlMessage& message);
   void revoked(Process& process, const ControlMessage& answer);
   void end_revocation(Process& process, WindowId window);
   void bind_advertised(Pid pid, std::uint32_t ticket, std::uint32_t source, const DataHeader& header);
   void has_bound(WindowId window);
   void heard_of(Process& process, std::uint32_t ticket);
   void take_advertisement(Process& process, const ControlMessage& message);
+  static std::uint64_t give_up_advertised(Process& process, const ControlMessage& revocation);
   void give_back(Process& process, const ControlMessage& revocation);
   void use_advertised(Process& process, const ControlMessage& answer);
   bool write_to_advertised(Process& process, std::uint32_t put, bool& does_not_suit);
@@ -208,7 +241,7 @@ class Provider : public Component {
   void grant(Process& process, const ControlMessage& request, std::uint32_t ticket, const Inbound& inbound);
   void write_record(Process& process, Inbound& inbound);
   static PlacedPacket packet_of(const Inbound& inbound);
-  void placed(const RdmaNic::Placed& placed);
+  void placed(const RdmaNicIf::Placed& placed);
   void complete(std::uint32_t ticket);
   void count(Inbound& inbound);
   void take_completions(const StageTimes& left);
@@ -225,7 +258,7 @@ class Provider : public Component {
   const Time issue_;  ///< core time of posting one request
   const std::uint64_t page_bytes_;
   MemoryIf& memory_;
-  RdmaNic& nic_;
+  RdmaNicIf& nic_;
   const ObserverList& observers_;
   FrameAllocator& frames_;
   PinnedMemory pinned_;
@@ -245,18 +278,22 @@ class Provider : public Component {
   std::vector<std::uint32_t> keys_;  ///< of buffers, by number
   std::uint32_t last_ticket_ = 0;
   boost::unordered_flat_map<WindowId, Advertising> advertising_;
+  /// What waited for the revocation of a window that has closed itself meanwhile.
+  std::vector<std::function<void()>> orphans_;
   boost::unordered_flat_map<std::uint32_t, WindowId> tickets_;  ///< advertised, taken by the sender, not heard of
   std::uint32_t last_era_ = 0;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Inbound>> inbound_;  ///< by ticket
   /// Messages whose completion was told before they were whole.
   boost::unordered_flat_map<std::uint32_t, Late> late_;
   FifoRing<Retry> retries_;
+  FifoRing<Reminder> reminders_;
   std::vector<Drained> drained_;
   std::vector<Completion> due_;                ///< scratch
   std::vector<WindowStore::Expired> expired_;  ///< scratch
   tlm::tlm_generic_payload write_;
   ProviderStats stats_;
   Wakeup retry_;
+  Wakeup reminder_;
 };
 
 }  // namespace rvma

@@ -29,6 +29,7 @@ void Provider::may_advertise(const Descriptor& call, WindowId window) {
   if (p_.rdma.exchange.get() != RdmaExchange::advertised || (call.window_flags & kShared) != 0) return;
   if (call.threshold_type == ThresholdType::ops && call.threshold != 1) return;
   Advertising advertising;
+  advertising.window = window;
   advertising.mailbox = call.mailbox;
   advertising.least = call.threshold_type == ThresholdType::ops ? 0 : call.threshold;
   advertising.is_managed = call.placement == Placement::managed;
@@ -114,13 +115,14 @@ bool Provider::asks_in_vain(Process& process, const ControlMessage& request, Win
     ControlMessage answer;
     answer.kind = ControlKind::use_advertised;
     answer.request = request.request;
+    answer.message = request.message;
     say(process, request.rank, answer);
     return true;
   }
   // 3. The window is not what it seemed.
   advertising->is_shared = true;
   advertising->deferred.push_back(again);
-  revoke(process, *advertising);
+  revoke(process, window);
   return true;
 }
 
@@ -130,29 +132,74 @@ bool Provider::waits_for_revocation(Process& process, const Descriptor& call, Wi
   Advertising* const advertising = advertising_of(window);
   if (advertising == nullptr || (advertising->tickets.empty() && !advertising->is_revoking)) return false;
   advertising->deferred.push_back([this, &process, call, window] { call_window(process, call, window); });
-  if (!advertising->is_revoking) revoke(process, *advertising);
+  if (!advertising->is_revoking) revoke(process, window);
   return true;
 }
 
-void Provider::revoke(Process& process, Advertising& advertising) {
+void Provider::revoke(Process& process, WindowId window) {
+  Advertising& advertising = *advertising_of(window);
   advertising.is_revoking = true;
   advertising.is_answered = false;
   ++stats_.revocations;
+  Reminder reminder;
+  reminder.pid = process.pid;
+  reminder.window = window;
+  reminder.era = advertising.era;
+  remind_later(reminder);
+  ask_back(process, advertising, 0);
+}
+
+/// `times`: it has been said before. What is said again must not wait for what was lost on its queue pair.
+void Provider::ask_back(Process& process, const Advertising& advertising, std::uint32_t times) {
   ControlMessage message;
   message.kind = ControlKind::revoke;
   message.mailbox = advertising.mailbox.value();
   message.era = advertising.era;
-  say(process, advertising.rank, message);
+  message.sequence = times;
+  if (times == 0) {
+    say(process, advertising.rank, message);
+  } else {
+    send(process, advertising.rank, message, true);
+  }
+}
+
+/// The window that a revocation, its answer or an advertisement is about; none if its era is over.
+Provider::Advertising* Provider::advertising_of(const Process& process, const ControlMessage& message) {
+  const WindowStore::WindowAnswer found = windows_.find_window(process.pid, Mailbox{message.mailbox});
+  Advertising* const advertising = found.status == Status::ok ? advertising_of(found.window) : nullptr;
+  return advertising != nullptr && advertising->era == message.era ? advertising : nullptr;
 }
 
 /// The sender says how many buffers it has used.
 void Provider::revoked(Process& process, const ControlMessage& answer) {
-  const WindowStore::WindowAnswer found = windows_.find_window(process.pid, Mailbox{answer.mailbox});
-  Advertising* const advertising = found.status == Status::ok ? advertising_of(found.window) : nullptr;
-  if (advertising == nullptr || !advertising->is_revoking || advertising->era != answer.era) return;
+  Advertising* const advertising = advertising_of(process, answer);
+  if (advertising == nullptr || !advertising->is_revoking) return;
   advertising->is_answered = true;
   advertising->used = answer.length;
-  end_revocation(process, found.window);
+  end_revocation(process, advertising->window);
+}
+
+/// The sender cannot be asked: nothing more is waited for. On hardware the regions would get other keys, so that it
+/// cannot write any more; here its software is told, by a call from node to node.
+void Provider::take_back(Process& process, WindowId window) {
+  Advertising& advertising = *advertising_of(window);
+  Provider& sender = *p_.directory->providers.at(node_of(advertising.rank).index());
+  ControlMessage told;
+  told.rank = process.rank;
+  told.mailbox = advertising.mailbox.value();
+  told.era = advertising.era;
+  give_up_advertised(sender.process_of(pid_of(advertising.rank)), told);
+  advertising.is_answered = true;
+  advertising.used = advertising.heard;
+  end_revocation(process, window);
+}
+
+/// The sender does not know of a buffer, and can use none of those behind it.
+void Provider::lose_advertisement(Process& process, const ControlMessage& message) {
+  Advertising* const advertising = advertising_of(process, message);
+  if (advertising == nullptr) return;
+  advertising->is_shared = true;
+  if (!advertising->is_revoking) revoke(process, advertising->window);
 }
 
 void Provider::end_revocation(Process& process, WindowId window) {
@@ -165,6 +212,7 @@ void Provider::end_revocation(Process& process, WindowId window) {
   advertising.sent = 0;
   for (const std::uint32_t ticket : advertising.tickets) tickets_.erase(ticket);
   advertising.tickets.clear();
+  forget_reminders();
   // What waited may close the window.
   for (const auto& call : std::exchange(advertising.deferred, {})) call();
   if (Advertising* const left = advertising_of(window)) advertise(process, *left);
@@ -224,6 +272,7 @@ void Provider::take_advertisement(Process& process, const ControlMessage& messag
   if (known.era != message.era) {
     known.era = message.era;
     known.used = 0;
+    known.failed = 0;
     known.buffers.clear();
   }
   // Messages of an untracked NIC may overtake one another.
@@ -232,23 +281,32 @@ void Provider::take_advertisement(Process& process, const ControlMessage& messag
   known.buffers.insert(later, message);
 }
 
-void Provider::give_back(Process& process, const ControlMessage& revocation) {
+/// Returns how many buffers of the era have been used, or may have been.
+std::uint64_t Provider::give_up_advertised(Process& process, const ControlMessage& revocation) {
   Advertised& known = process.advertised[{revocation.rank, revocation.mailbox}];
   known.revoked_era = std::max(known.revoked_era, revocation.era);
   known.buffers.clear();
+  // Of a write that failed its receiver never hears.
+  return known.era == revocation.era ? known.used - known.failed : 0;
+}
+
+void Provider::give_back(Process& process, const ControlMessage& revocation) {
   ControlMessage answer;
   answer.kind = ControlKind::revoked;
   answer.mailbox = revocation.mailbox;
   answer.era = revocation.era;
-  answer.length = known.era == revocation.era ? known.used : 0;
-  say(process, revocation.rank, answer);
+  answer.length = give_up_advertised(process, revocation);
+  answer.sequence = revocation.sequence;
+  if (revocation.sequence == 0) {
+    say(process, revocation.rank, answer);
+  } else {
+    send(process, revocation.rank, answer, true);
+  }
 }
 
 /// The request crossed an advertisement.
 void Provider::use_advertised(Process& process, const ControlMessage& answer) {
-  Put& put = process.puts[answer.request];
-  if (!put.open) return;
-  stats_.exchange_ns += now() - put.asked;
+  if (take_answer(process, answer) == nullptr) return;
   bool does_not_suit = false;
   if (write_to_advertised(process, answer.request, does_not_suit)) return;
   if (does_not_suit) {
@@ -265,7 +323,10 @@ bool Provider::write_to_advertised(Process& process, std::uint32_t number, bool&
   const Descriptor& call = put.descriptor;
   if (call.opcode != Opcode::put) return false;
   const auto found = process.advertised.find({put.rank, call.mailbox.value()});
-  if (found == process.advertised.end() || found->second.buffers.empty()) return false;
+  if (found == process.advertised.end()) return false;
+  // The receiver waits in vain for what was written to one of them: it has to take them all back.
+  does_not_suit = found->second.failed > 0;
+  if (does_not_suit || found->second.buffers.empty()) return false;
   Advertised& known = found->second;
   const ControlMessage buffer = known.buffers.front();
   // The buffers before it are still on their way.
@@ -289,6 +350,7 @@ bool Provider::write_to_advertised(Process& process, std::uint32_t number, bool&
   p_.directory->providers.at(call.destination_node.index())
       ->bind_advertised(call.destination_pid, buffer.ticket, process.rank, header);
   put.ticket = buffer.ticket;
+  put.era = buffer.era;
   write_to(process, number, VirtualAddress{buffer.offset + offset}, buffer.key);
   return true;
 }

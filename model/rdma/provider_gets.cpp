@@ -66,6 +66,7 @@ void Provider::let_read(Process& process, const ControlMessage& request) {
   const ReadAnswer answer = windows_.read(header, {found.status == Status::ok, found.window, false});
   ControlMessage reply;
   reply.request = request.request;
+  reply.message = request.message;
   if (answer.outcome != Outcome::pending) {
     ++stats_.refusals;
     observers_.tell([&](NicObserver& observer) { observer.message_refused(p_.node, message, answer.outcome, now()); });
@@ -83,9 +84,9 @@ void Provider::let_read(Process& process, const ControlMessage& request) {
 
 /// At the asker: the address is known.
 void Provider::read(Process& process, const ControlMessage& grant) {
-  Put& get = process.puts[grant.request];
-  if (!get.open) return;
-  stats_.exchange_ns += now() - get.asked;
+  Put* const waiting = take_answer(process, grant);
+  if (waiting == nullptr) return;
+  Put& get = *waiting;
   ++stats_.reads;
   // 1. The answer is bound to the get's window, as a message of the target's.
   auto inbound = std::make_unique<Inbound>();
@@ -122,7 +123,7 @@ void Provider::read(Process& process, const ControlMessage& grant) {
   work.key = grant.key;
   work.page_list = PhysicalAddress{get.region};
   work.offset = std::uint64_t{queue_pair_of(process, get.rank)} << 32U;
-  work.completion = PhysicalAddress{new_request(process, {Request::Kind::read, {}, grant.request}) * kIdStep};
+  work.completion = PhysicalAddress{new_request(process, {Request::Kind::read, grant.request, {}, 0, {}}) * kIdStep};
   if (open_reads_ == p_.rdma.open_reads) {
     waiting_reads_.push({process.pid, work});
     return;

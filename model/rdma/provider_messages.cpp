@@ -44,8 +44,11 @@ void Provider::say(Process& process, std::uint32_t rank, const ControlMessage& m
     return;
   }
   to.waiting.push_back(message);
-  if (std::exchange(to.is_asked, true)) return;
-  create_queue_pair(process, to, rank);
+  if (!std::exchange(to.is_asked, true)) connect(process, rank);
+}
+
+void Provider::connect(Process& process, std::uint32_t rank) {
+  create_queue_pair(process, connection(process, rank), rank);
   ControlMessage request;
   request.kind = ControlKind::connect_request;
   send(process, rank, request, true);
@@ -55,8 +58,8 @@ void Provider::send(Process& process, std::uint32_t rank, ControlMessage message
   message.rank = process.rank;
   Request request;
   request.message = pinned_.allocate(kControlBytes);
-  request.put =
-      message.kind == ControlKind::put_request || message.kind == ControlKind::get_request ? message.request : kNoPut;
+  request.rank = rank;
+  request.said = message;
   const ControlBytes bytes = encode(message);
   memory_.write(request.message, bytes.data(), bytes.size());
   Descriptor work;
@@ -109,12 +112,14 @@ void Provider::take(Process& process, const ControlMessage& message) {
       connected(process, message.rank);
       return;
     case ControlKind::put_request:
+      ++process.owed[{message.rank, message.message}];
       bind(process, message);
       return;
     case ControlKind::put_grant:
       granted(process, message);
       return;
     case ControlKind::get_request:
+      ++process.owed[{message.rank, message.message}];
       let_read(process, message);
       return;
     case ControlKind::get_grant:
@@ -137,6 +142,12 @@ void Provider::take(Process& process, const ControlMessage& message) {
       return;
     case ControlKind::revoked:
       revoked(process, message);
+      return;
+    case ControlKind::reminder:
+      reminded(process, message);
+      return;
+    case ControlKind::forgotten:
+      forgotten(process, message);
       return;
   }
 }
@@ -175,6 +186,7 @@ void Provider::ask(Process& process, std::uint32_t number) {
   bool does_not_suit = false;
   if (write_to_advertised(process, number, does_not_suit)) return;
   put.asked = now();
+  put.is_waiting = true;
   ++stats_.requests;
   ControlMessage request;
   request.kind = put.descriptor.opcode == Opcode::get ? ControlKind::get_request : ControlKind::put_request;
@@ -186,13 +198,29 @@ void Provider::ask(Process& process, std::uint32_t number) {
   request.offset = put.descriptor.offset;
   request.length = put.descriptor.length;
   say(process, put.rank, request);
+  Reminder reminder;
+  reminder.pid = process.pid;
+  reminder.put = number;
+  reminder.message = put.message;
+  reminder.asked = put.asked;
+  remind_later(reminder);
+}
+
+/// The put that an answer is for, which waits for it no more. None: it has ended, and its number may be another's.
+Provider::Put* Provider::take_answer(Process& process, const ControlMessage& answer) {
+  Put& put = process.puts[answer.request];
+  if (!put.open || !put.is_waiting || put.message != answer.message) return nullptr;
+  put.is_waiting = false;
+  stats_.exchange_ns += now() - put.asked;
+  forget_reminders();
+  return &put;
 }
 
 void Provider::granted(Process& process, const ControlMessage& grant) {
-  Put& put = process.puts[grant.request];
-  if (!put.open) return;
-  put.ticket = grant.ticket;
-  stats_.exchange_ns += now() - put.asked;
+  Put* const put = take_answer(process, grant);
+  if (put == nullptr) return;
+  put->ticket = grant.ticket;
+  put->era = 0;
   write_to(process, grant.request, VirtualAddress{grant.mailbox}, grant.key);
 }
 
@@ -205,16 +233,15 @@ void Provider::write_to(Process& process, std::uint32_t number, VirtualAddress a
   work.mailbox = Mailbox{address.value()};
   work.key = key;
   work.offset = std::uint64_t{queue_pair_of(process, put.rank)} << 32U | put.ticket;
-  work.completion = PhysicalAddress{new_request(process, {Request::Kind::write, {}, number}) * kIdStep};
+  work.completion = PhysicalAddress{new_request(process, {Request::Kind::write, number, {}, 0, {}}) * kIdStep};
   post(process, work);
 }
 
 void Provider::refused(Process& process, const ControlMessage& refusal) {
-  Put& put = process.puts[refusal.request];
-  if (!put.open) return;
-  stats_.exchange_ns += now() - put.asked;
-  put.has_message = false;
-  if (!is_retried(refusal.outcome) || put.tries > p_.nic.reliability.rnr_tries) {
+  Put* const put = take_answer(process, refusal);
+  if (put == nullptr) return;
+  put->has_message = false;
+  if (!is_retried(refusal.outcome) || put->tries > p_.nic.reliability.rnr_tries) {
     if (refusal.outcome == Outcome::ok) {
       end(process, refusal.request, Outcome::ok);
     } else {
@@ -250,12 +277,11 @@ void Provider::written(Process& process, std::uint32_t number, Outcome outcome) 
     notice.ticket = put.ticket;
     say(process, put.rank, notice);
   }
+  if (outcome != Outcome::ok && put.era != 0) {
+    Advertised& known = process.advertised[{put.rank, put.descriptor.mailbox.value()}];
+    if (known.era == put.era) ++known.failed;
+  }
   end(process, number, outcome);
-}
-
-/// The request for an address never arrived.
-void Provider::unheard(Process& process, std::uint32_t number) {
-  if (number != kNoPut && process.puts[number].open) give_up(process, number, Outcome::timeout);
 }
 
 void Provider::end(Process& process, std::uint32_t number, Outcome outcome) {

@@ -36,7 +36,9 @@ struct Provider::Put {
   std::uint32_t ticket = 0;
   std::uint32_t message = 0;  ///< number of the message that it goes out as
   bool has_message = false;   ///< which nobody has refused
+  bool is_waiting = false;    ///< for the answer to its request
   Time asked;
+  std::uint32_t era = 0;  ///< of the advertised buffer that it writes to; 0: none
   // A get: its window for the answer, and where the NIC puts it.
   WindowId window;
   std::uint32_t region = 0;  ///< key; 0: none
@@ -47,8 +49,10 @@ struct Provider::Put {
 /// What one completion entry of a work request stands for.
 struct Provider::Request {
   enum class Kind : std::uint8_t { control, write, read } kind = Kind::control;
-  PhysicalAddress message;  ///< control: its bytes
   std::uint32_t put = 0;    ///< write, read
+  PhysicalAddress message;  ///< control: its bytes
+  std::uint32_t rank = 0;   ///< control: of the receiver
+  ControlMessage said;      ///< control
 };
 
 /// A granted message until it is counted.
@@ -72,6 +76,7 @@ struct Provider::Late {
 
 /// A window whose buffers are advertised, or may be.
 struct Provider::Advertising {
+  WindowId window;
   Mailbox mailbox;
   std::uint64_t least = 0;  ///< bytes of a message that fills a buffer
   std::uint32_t key = 0;    ///< of the window
@@ -99,7 +104,8 @@ struct Provider::Advertising {
 struct Provider::Advertised {
   std::uint32_t era = 0;
   std::uint32_t revoked_era = 0;
-  std::uint64_t used = 0;  ///< buffers of this era
+  std::uint64_t used = 0;    ///< buffers of this era
+  std::uint64_t failed = 0;  ///< of those: the write ended otherwise than ok
   std::deque<ControlMessage> buffers;
 };
 
@@ -138,6 +144,8 @@ struct Provider::Process {
   std::uint32_t messages = 0;                                                         ///< numbered so far
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<Connection>> connections;  ///< by rank
   std::deque<Put> puts;
+  /// Requests of others, by their rank and message: how many answers are owed, or have not ended yet.
+  boost::unordered_flat_map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> owed;
   boost::unordered_flat_map<std::pair<std::uint32_t, std::uint64_t>, Advertised> advertised;  ///< by rank and mailbox
   /// Memory that is registered, or was when its buffer completed (rdma.registration_cache).
   struct Registered {

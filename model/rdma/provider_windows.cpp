@@ -172,6 +172,7 @@ void Provider::bind(Process& process, const ControlMessage& request) {
     ControlMessage refusal;
     refusal.kind = ControlKind::refusal;
     refusal.request = request.request;
+    refusal.message = request.message;
     refusal.outcome = bound.outcome;
     say(process, request.rank, refusal);
     return;
@@ -195,6 +196,7 @@ void Provider::bind(Process& process, const ControlMessage& request) {
     ControlMessage end;
     end.kind = ControlKind::refusal;
     end.request = request.request;
+    end.message = request.message;
     end.outcome = Outcome::ok;
     say(process, request.rank, end);
     complete(ticket);
@@ -211,6 +213,7 @@ void Provider::grant(Process& process, const ControlMessage& request, std::uint3
   ControlMessage message;
   message.kind = ControlKind::put_grant;
   message.request = request.request;
+  message.message = request.message;
   message.ticket = ticket;
   message.mailbox = address.value();
   message.key = keys_[place.buffer.index()];
@@ -260,7 +263,7 @@ PlacedPacket Provider::packet_of(const Inbound& inbound) {
 // -------------------------------------------------------------------------------------------------------- counting
 
 /// A packet of a write has entered the posted channel; only results and checks learn of it.
-void Provider::placed(const RdmaNic::Placed& placed) {
+void Provider::placed(const RdmaNicIf::Placed& placed) {
   std::uint32_t ticket = placed.message.immediate;
   if (placed.message.operation == RdmaOperation::read_answer) {
     const auto answer = answers_.find(placed.message.key);
@@ -351,7 +354,11 @@ void Provider::take_completions(const StageTimes& left) {
 void Provider::reap() {
   windows_.take_expired(expired_);
   for (const WindowStore::Expired& window : std::exchange(expired_, {})) {
-    advertising_.erase(window.window);
+    if (Advertising* const advertising = advertising_of(window.window)) {
+      for (auto& call : advertising->deferred) orphans_.push_back(std::move(call));
+      advertising_.erase(window.window);
+      forget_reminders();
+    }
     windows_.release_window(window.window);
     observers_.tell([&](NicObserver& observer) { observer.window_closed(p_.node, window.window, {}, now()); });
   }

@@ -4,44 +4,6 @@
 
 namespace rvma {
 
-RdmaCalls::RdmaCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config,
-                     RdmaState& state, RdmaReceive& receive)
-    : Component(name, context, config.clock), state_(state), receive_(receive) {
-  context.stats().add(path(), stats_);
-}
-
-void RdmaCalls::execute(const Descriptor& call, Pid pid, Cycles /*at*/, std::function<void(const CallAnswer&)> done) {
-  ++stats_.calls;
-  const Status status = perform(call, pid);
-  if (status != Status::ok) ++stats_.failed;
-  done({status, 0});
-}
-
-Status RdmaCalls::perform(const Descriptor& call, Pid pid) {
-  switch (call.opcode) {
-    case Opcode::rdma_register: {
-      const Status status = state_.register_region(call, pid);
-      if (status == Status::ok) receive_.regions().create(call.key);
-      return status;
-    }
-    case Opcode::rdma_deregister: {
-      const Status status = state_.deregister_region(call.key);
-      if (status == Status::ok) receive_.regions().erase(call.key);
-      return status;
-    }
-    case Opcode::rdma_create_queue_pair: {
-      const Status status = state_.create_queue_pair(call, pid);
-      if (status == Status::ok) receive_.queue_pairs().create(call.key);
-      return status;
-    }
-    case Opcode::rdma_post_receive:
-      ++stats_.receives;
-      return state_.post_receive(call, pid);
-    default:
-      return Status::unsupported;
-  }
-}
-
 RdmaNic::RdmaNic(const sc_core::sc_module_name& name, SimContext& context, const Parameters& p, PacketPool& packets,
                  PayloadPool& payloads, const ObserverList& observers)
     : Nic(name, context, p.nic.clock),
@@ -51,7 +13,7 @@ RdmaNic::RdmaNic(const sc_core::sc_module_name& name, SimContext& context, const
       parser_("parser", context, p.nic, p.node, observers),
       receive_("receive", context, {p.nic, p.rdma, p.page, p.node}, state_, completions_, observers),
       payload_writer_("payload_writer", context, p.nic, p.node, placed_observers_),
-      calls_("calls", context, p.nic, state_, receive_),
+      calls_("calls", context, p.nic, state_, receive_.queue_pairs(), receive_.regions()),
       delivery_("delivery", context, p.nic, p.node, p.boot_number, packets),
       command_("command", context, p.nic, payloads, arm_),
       transmit_("transmit", context, {p.nic, p.page, p.node, p.boot_number, p.timing_only}, packets, payloads, arm_,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <systemc>
+#include <utility>
 
 #include "base/component.hpp"
 #include "nic/command_unit.hpp"
@@ -21,6 +22,8 @@
 #include "nic/transmit.hpp"
 #include "rdma/completion_queue_writer.hpp"
 #include "rdma/config.hpp"
+#include "rdma/rdma_calls.hpp"
+#include "rdma/rdma_nic_if.hpp"
 #include "rdma/rdma_receive.hpp"
 #include "rdma/rdma_state.hpp"
 #include "rdma/state_cache.hpp"
@@ -28,29 +31,7 @@
 
 namespace rvma {
 
-struct RdmaCallsStats {
-  Counter calls{"calls", "calls executed"};
-  Counter failed{"calls", "calls answered with another status than ok"};
-  Counter receives{"receives", "receives posted"};
-  BOOST_DESCRIBE_CLASS(RdmaCallsStats, (), (calls, failed, receives), (), ())
-};
-
-/// Calls of the software: regions, queue pairs, receives. Each is executed in its cycle.
-class RdmaCalls : public Component, public WindowCallsIf {
- public:
-  RdmaCalls(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, RdmaState& state,
-            RdmaReceive& receive);
-  void execute(const Descriptor& call, Pid pid, Cycles at, std::function<void(const CallAnswer&)> done) override;
-  /// At once and free of charge.
-  Status perform(const Descriptor& call, Pid pid);
-
- private:
-  RdmaState& state_;
-  RdmaReceive& receive_;
-  RdmaCallsStats stats_;
-};
-
-class RdmaNic : public Nic {
+class RdmaNic : public Nic, public RdmaNicIf {
  public:
   struct Parameters {
     const NicConfig& nic;
@@ -60,8 +41,7 @@ class RdmaNic : public Nic {
     std::uint32_t boot_number = 1;
     bool timing_only = false;
   };
-  /// Everything that is referred to outlives the NIC. `placed` learns of each packet of a message as its payload enters
-  /// the posted channel; for checks only.
+  /// Everything that is referred to outlives the NIC.
   RdmaNic(const sc_core::sc_module_name& name, SimContext& context, const Parameters& parameters, PacketPool& packets,
           PayloadPool& payloads, const ObserverList& observers);
 
@@ -70,23 +50,11 @@ class RdmaNic : public Nic {
   void set_ring(Pid pid, PhysicalAddress base, std::uint32_t entries, PhysicalAddress consumed_word) override {
     command_.set_ring(pid, base, entries, consumed_word);
   }
-  /// See CompletionQueueWriter::set_queue().
-  void set_completion_queue(Pid pid, PhysicalAddress base, std::uint32_t entries) {
+  void set_completion_queue(Pid pid, PhysicalAddress base, std::uint32_t entries) override {
     completions_.set_queue(pid, base, entries);
   }
-
-  /// A call before the simulation starts.
-  void prepare(const Descriptor& call, Pid pid) { calls_.perform(call, pid); }
-
-  /// A packet of a write or a read's answer, as its payload enters the posted channel: bytes [offset, + bytes) of the
-  /// message. For checks; nothing in the model depends on it.
-  struct Placed {
-    RdmaState::Placing message;
-    std::uint64_t offset = 0;
-    const PlacedPacket* packet = nullptr;
-    Time at;
-  };
-  void on_placed(std::function<void(const Placed&)> placed) { placed_ = std::move(placed); }
+  void prepare(const Descriptor& call, Pid pid) override { calls_.perform(call, pid); }
+  void on_placed(std::function<void(const Placed&)> placed) override { placed_ = std::move(placed); }
 
   const RdmaState& state() const { return state_; }
 

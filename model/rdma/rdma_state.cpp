@@ -38,9 +38,9 @@ RdmaState::RdmaState(std::uint64_t mtu, bool tracks_order) : mtu_(mtu), tracks_o
 
 // ----------------------------------------------------------------------------------------------------------- calls
 
-Status RdmaState::register_region(const Descriptor& call, Pid pid) {
+Status RdmaState::register_region(const Descriptor& call) {
   if (call.length == 0) return Status::bad_argument;
-  const bool is_new = regions_.try_emplace(call.key, Region{region_of_call(call, ++postings_), pid}).second;
+  const bool is_new = regions_.try_emplace(call.key, region_of_call(call, ++postings_)).second;
   return is_new ? Status::ok : Status::exists;
 }
 
@@ -125,8 +125,8 @@ Outcome RdmaState::locate(const DataHeader& header, Message& message) {
   // A write of nothing touches no region.
   if (header.message_length == 0) return Outcome::pending;
   if (region == regions_.end()) return Outcome::bad_key;
-  if (!covers(region->second.memory, message.address, message.length)) return Outcome::bounds;
-  message.memory = region->second.memory;
+  if (!covers(region->second, message.address, message.length)) return Outcome::bounds;
+  message.memory = region->second;
   message.base = message.address - message.memory.head.value();
   return Outcome::pending;
 }
@@ -187,7 +187,9 @@ RdmaState::Counted RdmaState::count(Index index, std::uint64_t payload_offset, s
   message.missing -= payload_length;
   counted.whole = message.missing == 0;
   const bool is_last = at + payload_length == message.length;
-  if (tracks_order_ ? counted.whole : is_last) signal(message, due);
+  // Whoever reads knows how much it has asked for, and counts.
+  const bool is_counted = tracks_order_ || message.rdma.operation == RdmaOperation::read_answer;
+  if (is_counted ? counted.whole : is_last) signal(message, due);
   if (counted.whole) release(index);
   return counted;
 }
@@ -260,7 +262,7 @@ Outcome RdmaState::read(NodeId source, const DataHeader& header, Descriptor& ans
   if (queue_pair == queue_pairs_.end() || queue_pair->second->route.peer != source) return Outcome::no_mailbox;
   const auto region = regions_.find(header.key);
   if (region == regions_.end()) return Outcome::bad_key;
-  const TranslatedRegion& memory = region->second.memory;
+  const TranslatedRegion& memory = region->second;
   if (!covers(memory, header.mailbox.value(), header.ask.length)) return Outcome::bounds;
   answer.local = VirtualAddress{header.mailbox.value()};
   answer.length = header.ask.length;

@@ -36,6 +36,7 @@ struct Cqe {
     return a.kind == b.kind && a.outcome == b.outcome && a.immediate == b.immediate && a.id == b.id;
   }
 };
+inline constexpr std::uint32_t kCqeBytes = 16;
 struct CqeWords {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -57,12 +58,13 @@ class RdmaState {
   static constexpr std::uint32_t kManagement = 0x8000'0000;
 
   /// `mtu`: bytes. `tracks_order`: a message is signalled when it and all before it on its queue pair are whole;
-  /// otherwise when its last packet has been placed, whatever is missing.
+  /// otherwise when its last packet has been placed, whatever is missing; but the answer to a read, whose length the
+  /// asker knows, when it is whole.
   RdmaState(std::uint64_t mtu, bool tracks_order);
 
   // -- Calls
-  /// Errors: exists, bad_argument (length 0).
-  Status register_region(const Descriptor& call, Pid pid);
+  /// Regions belong to nobody. Errors: exists, bad_argument (length 0).
+  Status register_region(const Descriptor& call);
   /// Errors: bad_argument (no such region). Packets on their way through the NIC still land.
   Status deregister_region(std::uint32_t key);
   /// Errors: exists.
@@ -142,10 +144,6 @@ class RdmaState {
   Placing placing_of(Index message) const;
 
  private:
-  struct Region {
-    TranslatedRegion memory;
-    Pid pid;
-  };
   struct QueuePair {
     Pid pid;
     Route route;
@@ -194,7 +192,7 @@ class RdmaState {
   std::uint64_t mtu_;
   bool tracks_order_;
   std::uint64_t postings_ = 0;
-  boost::unordered_flat_map<std::uint32_t, Region> regions_;
+  boost::unordered_flat_map<std::uint32_t, TranslatedRegion> regions_;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<QueuePair>> queue_pairs_;
   boost::unordered_flat_map<std::uint16_t, std::unique_ptr<FifoRing<Receive>>> receives_;
   SlotTable<Message> messages_;

@@ -94,6 +94,24 @@ rank 0
   end
 """
 
+# A window that only rank 1 is told of (its mailbox says so) and that closes itself, and rank 2, who asks for it.
+ONE_TIME = """rvma-trace 1
+ranks 3
+rank 0
+  post_one_time_buffer mailbox=0x4d50000010000000 size=1MiB as=o
+  barrier
+  wait o
+rank 1
+  barrier
+  put as=p rank=0 mailbox=0x4d50000010000000 size=1MiB
+  wait p
+rank 2
+  barrier
+  compute {pause}us
+  put as=q rank=0 mailbox=0x4d50000010000000 size=64
+  wait q
+"""
+
 
 class Advertised(RdmaTest):
     def test_everything_has_the_same_outcome_as_on_rvma(self):
@@ -191,6 +209,11 @@ rank 0
             self.assertGreaterEqual(self.software(result, "advertised_writes"), 1)
             self.assertLessEqual(self.software(result, "revocations"), 1)
             self.assertEqual(len(self.completions(result)), 12)
+
+    def test_who_waits_for_a_window_that_closes_itself_gets_an_answer(self):
+        for pause in (0, 5, 10, 30):
+            result = self.run_text(ONE_TIME.format(pause=pause), *ADVERTISED)
+            self.assertEqual(self.statuses(result), {("1", "p"): "ok", ("2", "q"): "closed"})
 
     def test_puts_that_do_not_fill_their_buffers(self):
         rvma = self.run_text(MISFITS)

@@ -188,6 +188,27 @@ class Rdma(RdmaTest):
                     tracking = [("rdma.ooo_tracking", "on")] if right == "write_imm_tracked" else []
                     self.run_text(MANY, *RDMA, *settings([*FAULTS, ("rdma.completion", right), *tracking]))
 
+    def test_a_get_is_whole_on_any_nic(self):
+        """Whoever reads knows how much it has asked for."""
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=1MiB readable
+  post_buffer w as=b size=64KiB seed=3
+  barrier
+  barrier
+rank 0
+  barrier
+  repeat 40
+    get as=g rank=1 mailbox=0x10 size=16000
+    wait g
+  end
+  barrier
+"""
+        for tracking in ("off", "on"):
+            result = self.run_text(text, *RDMA, *settings([*FAULTS, ("rdma.ooo_tracking", tracking)]))
+            self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["ok"] * 40)
+
     def test_a_translation_that_misses_is_not_overtaken_by_the_last_packet(self):
         """The second put's last page is translated at once, its first two wait for their line of the page list."""
         text = """rvma-trace 1
@@ -343,6 +364,172 @@ rank 0
         config = self.tmp / "crash.json"
         config.write_text('{"fabric": {"faults": {"events": [{"at": "1us", "kind": "node_crash", "where": "1"}]}}}')
         self.expect_error(self.rvma("run", trace, *RDMA, "--config", config), "nodes do not crash with --protocol rdma")
+
+
+# Rank 1 is asked while its program computes, and answers when the link is down.
+LOST = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=1op readable
+  post_buffer w as=b size=64
+  post_buffer w as=c size=64
+  post_buffer w as=d size=64
+  barrier
+  wait b
+  compute 200us
+  get_epoch w
+rank 0
+  barrier
+  put as=first rank=1 mailbox=0x10 size=64
+  wait first
+  compute 20us
+  {op} as=lost rank=1 mailbox=0x10 size=64
+  wait lost
+  {op} as=next rank=1 mailbox=0x10 size=64
+  wait next
+"""
+
+
+class LostAnswers(RdmaTest):
+    """A link is down while one end answers, and its NIC gives up; the other end must not wait for ever."""
+
+    def fault(self, *events):
+        self.runs += 1
+        config = self.tmp / f"fault{self.runs}.json"
+        config.write_text(json.dumps({"fabric": {"faults": {"events": [
+            {"at": at, "kind": kind, "where": "0-1"} for at, kind in events]}}}))
+        return [*RDMA, "--config", config]
+
+    def down_for(self, until="20ms"):
+        return self.fault(("100us", "link_down"), (until, "link_up"))
+
+    def by_name(self, result):
+        return {row["name"]: row["status"] for row in result.rows("puts.csv")}
+
+    def test_a_put_or_get_whose_answer_was_lost_ends(self):
+        for op in ("put", "get"):
+            for tracking in ("off", "on"):
+                with self.subTest(op=op, tracking=tracking):
+                    result = self.run_text(LOST.format(op=op), *self.down_for(), "--set",
+                                           f"rdma.ooo_tracking={tracking}")
+                    # Behind what was lost on a queue pair a NIC that tracks order signals nothing.
+                    then = "timeout" if tracking == "on" else "ok"
+                    self.assertEqual(self.by_name(result), {"first": "ok", "lost": "timeout", "next": then})
+                    lost = result.rows("puts.csv")[1]
+                    # It is asked after by idle time, and said to be lost.
+                    self.assertAlmostEqual(float(lost["ack_ns"]), float(lost["issue_ns"]) + 100e6, delta=20e3)
+
+    def test_a_link_that_stays_down_ends_all(self):
+        for op in ("put", "get"):
+            with self.subTest(op=op):
+                result = self.run_text(LOST.format(op=op), *self.fault(("100us", "link_down")), "--set",
+                                       "nic.reliability.idle=10ms")
+                self.assertEqual(self.by_name(result), {"first": "ok", "lost": "timeout", "next": "timeout"})
+                # The second one when its reminder was given up, the third one when its request was.
+                lost, last = [float(row["ack_ns"]) - float(row["issue_ns"]) for row in result.rows("puts.csv")[1:]]
+                self.assertAlmostEqual(lost, 10e6 + last, delta=1e6)
+
+    def test_a_connection_whose_reply_was_lost_is_asked_for_again(self):
+        text = LOST.format(op="put").replace("  put as=first rank=1 mailbox=0x10 size=64\n  wait first\n  compute 20us\n", "")
+        text = text.replace("  wait b\n", "")
+        result = self.run_text(text, *self.down_for())
+        self.assertEqual(self.by_name(result), {"lost": "ok", "next": "ok"})
+        self.assertGreater(float(result.rows("puts.csv")[0]["ack_ns"]), 100e6)
+        result = self.run_text(text, *self.fault(("100us", "link_down")))
+        self.assertEqual(self.by_name(result), {"lost": "timeout", "next": "timeout"})
+
+    def test_a_receiver_that_computes_is_waited_for(self):
+        """Nothing is lost; it has not looked yet."""
+        text = LOST.format(op="put").replace("compute 200us", "compute 350ms")
+        result = self.run_text(text, *RDMA)
+        self.assertEqual(set(self.by_name(result).values()), {"ok"})
+        self.assertGreater(float(result.rows("puts.csv")[1]["ack_ns"]), 350e6)
+        self.assertEqual(self.software(result, "reminders"), 3)
+
+    def test_news_of_completion_that_was_lost_is_told_again(self):
+        """The write is acknowledged, and the link down when the news is sent behind it."""
+        text = LOST.format(op="put").replace("  wait b\n", "")
+        acknowledged = ["--set", "rdma.completion=ack_then_send"]
+        end_ns = float(self.run_text(text, *RDMA, *acknowledged).rows("puts.csv")[0]["ack_ns"])
+        result = self.run_text(text, *self.fault((f"{round(end_ns * 1000) + 1}ps", "link_down"), ("20ms", "link_up")),
+                               *acknowledged)
+        self.assertEqual(self.by_name(result)["first"], "ok")
+        self.assertEqual(float(result.rows("puts.csv")[0]["ack_ns"]), end_ns)
+        first = result.rows("completions.csv")[0]
+        self.assertEqual(first["buffer"], "b")
+        self.assertGreater(float(first["time_ns"]), 100e6)
+
+    def test_without_need_nothing_is_asked(self):
+        """Nor does a timer keep the run from its end."""
+        result = self.run_text(LOST.format(op="put"), *RDMA)
+        self.assertEqual(self.software(result, "reminders"), 0)
+        self.assertLess(result.stats()["sim"]["time_ns"], 1e6)
+
+    # ------------------------------------------------------------------------------------- advertised buffers
+
+    ADVERTISED = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=0x10 threshold=1op
+  post_buffer w as=b size=64
+  {before}
+  barrier
+  wait b
+  compute 100us
+  {after}
+rank 0
+  barrier
+  put as=first rank=1 mailbox=0x10 size=64
+  wait first
+  compute {pause}
+  put as=second rank=1 mailbox=0x10 size=64
+  wait second
+  compute 50ms
+  put as=third rank=1 mailbox=0x10 size=64
+  wait third
+"""
+    POST = "post_buffer w as={} size=64"
+
+    def advertised(self, before, after, pause, fault):
+        text = self.ADVERTISED.format(before=before, after=after, pause=pause)
+        result = self.run_text(text, *fault, "--set", "rdma.exchange=advertised", "--set", "nic.reliability.idle=10ms")
+        return self.by_name(result), result
+
+    def test_an_advertisement_that_was_lost(self):
+        """Its place in the order stays empty: those behind it would never be used."""
+        post = "\n  ".join(self.POST.format(name) for name in "cd")
+        puts, result = self.advertised("", post, "30ms", self.down_for())
+        self.assertEqual(puts, {"first": "ok", "second": "ok", "third": "ok"})
+        self.assertEqual(self.software(result, "advertised_writes"), 0)
+
+    def test_a_write_to_an_advertised_buffer_that_was_lost(self):
+        """Its receiver waits for it; what comes next says that it must not."""
+        post = "\n  ".join(self.POST.format(name) for name in "cd")
+        puts, result = self.advertised(post, "get_epoch w", "110us", self.down_for())
+        self.assertEqual(puts, {"first": "ok", "second": "timeout", "third": "ok"})
+        self.assertEqual(self.software(result, "revocations"), 1)
+
+    def test_buffers_are_taken_back_from_who_cannot_be_asked(self):
+        post = "\n  ".join(self.POST.format(name) for name in "cd")
+        for fault, outcome in ((self.fault(("100us", "link_down")), "timeout"), (self.down_for("10ms"), "ok")):
+            with self.subTest(outcome=outcome):
+                puts, result = self.advertised(post, "inc_epoch w", "60ms", fault)
+                self.assertEqual(puts, {"first": "ok", "second": outcome, "third": "no_buffer" if outcome == "ok" else outcome})
+                calls = [row["status"] for row in result.rows("calls.csv") if row["op"] == "inc_epoch"]
+                self.assertEqual(calls, ["ok"])
+
+    def test_the_answer_to_a_revocation_that_was_lost(self):
+        """Rank 0 hears of it while it computes, and answers when the link is down."""
+        post = "\n  ".join(self.POST.format(name) for name in "cd")
+        for tracking in ("off", "on"):
+            with self.subTest(tracking=tracking):
+                text = self.ADVERTISED.format(before=post, after="inc_epoch w", pause="200us").replace("compute 100us",
+                                                                                                       "compute 10us")
+                result = self.run_text(text, *self.down_for(), "--set", "rdma.exchange=advertised", "--set",
+                                       "nic.reliability.idle=10ms", "--set", f"rdma.ooo_tracking={tracking}")
+                calls = [row["status"] for row in result.rows("calls.csv") if row["op"] == "inc_epoch"]
+                self.assertEqual(calls, ["ok"])
+                self.assertNotIn("unfinished", self.by_name(result).values())
 
 
 class Compare(SystemTest):

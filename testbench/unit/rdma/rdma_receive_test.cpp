@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "receive_mocks.hpp"
+#include "rdma_mocks.hpp"
 
 namespace rvma {
 namespace {
@@ -25,23 +25,6 @@ constexpr std::uint64_t kHead = 0x1'0000;
 constexpr std::uint64_t kFrames = 0x80'0000;
 constexpr std::uint64_t kList = 0x9000;
 constexpr std::int64_t kReadNs = 500;
-
-/// Page lists in memory; everything else that is read carries no bytes.
-class FakeDma : public test::FakeDma {
- public:
-  FakeDma(SimContext& context, test::Script& script) : test::FakeDma("dma", context, script), script_(script) {}
-  void read(DmaRead read, DmaClient& client, Time at) override {
-    if (read.into != nullptr) {
-      test::FakeDma::read(std::move(read), client, at);
-      return;
-    }
-    reads.push_back({read.from.segments.at(0).address, read.from.segments.at(0).bytes, at});
-    script_.at(at + read_time, [tag = read.tag, &client] { client.dma_read_done(tag); });
-  }
-
- private:
-  test::Script& script_;
-};
 
 struct FakeAnswers : RdmaAnswerIf {
   bool answer(NodeId asker, const DataHeader& request, const Descriptor& answer) override {
@@ -104,7 +87,7 @@ struct Bench {
     std::vector<std::uint64_t> frames;
     for (std::uint64_t i = 0; i < (size + kPage - 1) / kPage + 1; ++i) frames.push_back(kFrames + 2 * i * kPage);
     dma.store_list(PhysicalAddress{kList}, frames);
-    ASSERT_EQ(state->register_region(call, Pid{0}), Status::ok);
+    ASSERT_EQ(state->register_region(call), Status::ok);
     unit->regions().create(key);
   }
   void receives(std::size_t count) {
@@ -164,7 +147,7 @@ struct Bench {
   test::FakeObserver observer;
   test::Script script{"script", context};
   FakeDelivery delivery;
-  FakeDma dma{context, script};
+  test::EntryDma dma{context, script};
   test::FakeWriter writer;
   test::FakeCredit credit;
   FakeAnswers answers;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "receive_mocks.hpp"
+#include "rdma_mocks.hpp"
 
 namespace rvma {
 namespace {
@@ -33,18 +33,6 @@ struct FakeTransmit : TransmitIf {
   std::size_t room = 1000;
   std::vector<PutRequest> puts;
   std::function<void()> tell_room;
-};
-
-/// Reads of contexts take a fixed time and carry no bytes.
-class FakeDma : public test::FakeDma {
- public:
-  FakeDma(SimContext& context, test::Script& script) : test::FakeDma("dma", context, script), script_(script) {}
-  void read(DmaRead read, DmaClient& client, Time at) override {
-    script_.at(at + read_time, [tag = read.tag, &client] { client.dma_read_done(tag); });
-  }
-
- private:
-  test::Script& script_;
 };
 
 struct Bench {
@@ -100,7 +88,7 @@ struct Bench {
   NicConfig nic;
   RdmaConfig rdma;
   test::Script script{"script", context};
-  FakeDma dma{context, script};
+  test::EntryDma dma{context, script};
   Component owner{"owner", context, Frequency::mhz(1000)};
   RdmaState state{64, false};
   CompletionQueueWriter completions{"completions", context, nic};
