@@ -129,6 +129,38 @@ rank 2
                                    "barrier", "put as=next rank=0 mailbox=1 size=4000 seed=8", "wait next", "barrier"],
                             restarted=["barrier", "barrier"])
 
+    def test_a_window_that_closes_gives_back_what_the_dead_message_was_for(self):
+        """Closed between the crash and the cut-off: nothing completes, and nothing is broken that somebody waits for."""
+
+        def expect(result):
+            self.assertEqual(self.contents(result, "w"), [])
+            [closed] = [row for row in result.rows("calls.csv") if row["op"] == "close_window"]
+            self.assertEqual(closed["status"], "ok")
+
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  init_window w mailbox=1 threshold=1MiB placement={placement}
+  repeat 2
+    post_buffer w as=b size=150000
+  end
+  barrier
+  compute 35us
+  close_window w
+  wait b.0 b.1
+rank 1
+  barrier
+  put as=dead rank=0 mailbox=1 size=100000 seed=90
+  wait dead
+rank 1 restart
+  compute 1us
+"""
+        crash = events((CRASH, "node_crash", "1"), (RESTART, "node_restart", "1"))
+        for placement in ("steered", "managed"):
+            with self.subTest(placement):
+                self.everywhere(text.replace("{placement}", placement), expect, more=SLOW_LINK + crash + IDLE,
+                                rnr_tries=BUSY_TRIES, restarted=[1], seeds=1)
+
     def test_packets_of_the_dead_life_come_after_the_new_one_has_put(self):
         """The node is back at once: what it sent before is still in the fabric."""
         text = """rvma-trace 1
