@@ -594,7 +594,9 @@ class Run {
     report.limits = limits_.limits(recorder_.region());
     report.stalls = limits_.stalls(recorder_.region());
     report.waits = stage_waits(context_.stats());
-    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), report.waits, report.stalls);
+    report.refusals = most_refusals(context_.stats());
+    report.bottleneck = find_bottleneck(report.limits, recorder_.breakdown(), report.waits, report.stalls,
+                                        report.refusals, recorder_.totals().messages_opened);
     std::vector<Limit> widened = report.limits;
     widened.insert(widened.end(), report.stalls.begin(), report.stalls.end());
     report.key_ranges = ranges_of_widening_keys(widened, keys_of(copy));

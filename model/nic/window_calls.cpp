@@ -46,6 +46,7 @@ WindowCalls::WindowCalls(const sc_core::sc_module_name& name, SimContext& contex
       rewound_(*this, "rewound", [this] { finish_rewinds(); }) {
   context.stats().add(path(), stats_);
   context.stats().add(path(), windows.stats());
+  context.stats().add(path().substr(0, path().rfind('.')) + ".bindings", windows.binding_stats());
   windows_.on_expired([this] { reap(); });
 }
 

@@ -293,7 +293,10 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Wind
   const std::uint64_t overhead = window.overhead();
   const bool needs_binding = header.message_length > store.mtu || overhead > 0;
   const bool has_room = window.state == WindowState::open && store.has_room_for(window, placing, needs_binding);
-  if (placing.refusal == Outcome::pending && !has_room) return refuse(Outcome::busy);
+  if (placing.refusal == Outcome::pending && !has_room) {
+    if (needs_binding && !store.bindings.available()) ++store.binding_stats.refused;
+    return refuse(Outcome::busy);
+  }
   // 7. A managed misfit retires the active buffer: the only trace that a refusal may leave.
   if (placing.retire_active) {
     answer.retired = true;
@@ -520,5 +523,6 @@ std::optional<BufferId> WindowStore::bound_buffer(std::uint32_t binding) const {
 }
 
 WindowStoreStats& WindowStore::stats() { return impl_->stats; }
+BindingStats& WindowStore::binding_stats() { return impl_->binding_stats; }
 
 }  // namespace rvma

@@ -123,6 +123,12 @@ struct WindowStoreStats {
                        (), ())
 };
 
+/// Of the binding entries, a unit of their own: they do not spill.
+struct BindingStats {
+  Counter refused{"messages", "messages refused busy, because all entries were taken"};
+  BOOST_DESCRIBE_CLASS(BindingStats, (), (refused), (), ())
+};
+
 /// Capacities are those of the configuration: windows, buffers and counters have no limit here but where they may not
 /// spill to host memory (then on_chip of them); bindings are on_chip. What does not fit is answered `full` (calls) or
 /// `busy` (messages). What lies where, and what it costs, is the business of the caches (StoreListener, needs_...()).
@@ -281,6 +287,7 @@ class WindowStore {
   std::optional<BufferId> bound_buffer(std::uint32_t binding) const;
 
   WindowStoreStats& stats();
+  BindingStats& binding_stats();
 
  private:
   friend struct StateReader;  // of the model check: tells apart what differs inside

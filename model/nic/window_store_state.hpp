@@ -223,6 +223,7 @@ struct WindowStore::Impl {
   std::function<void()> on_expired;
   StoreListener* listener = nullptr;
   WindowStoreStats stats;
+  BindingStats binding_stats;
 };
 
 }  // namespace rvma

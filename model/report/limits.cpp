@@ -22,6 +22,8 @@ constexpr std::uint64_t kBusyPpm = 750'000;
 /// would do more, if more were under way. A unit beyond that fills the stores before it.
 constexpr std::uint64_t kFullPpm = 950'000;
 constexpr std::uint64_t kSaturatedPpm = 900'000;
+/// Of all messages: where so many are refused, units are busy with what comes again.
+constexpr std::uint64_t kRefusedPpm = 250'000;
 
 }  // namespace
 
@@ -173,6 +175,19 @@ std::vector<StageWait> stage_waits(const StatsRegistry& registry) {
   return waits;
 }
 
+Refusals most_refusals(const StatsRegistry& registry) {
+  Refusals most;
+  registry.for_each([&](const StatsRegistry::Entry& entry) {
+    // The delivery unit tells what others have decided.
+    const bool decides = entry.unit_path.find(".delivery") == std::string_view::npos;
+    const auto* counter = entry.as<Counter>();
+    if (entry.name != "refused" || !decides || counter == nullptr || counter->value() <= most.count) return;
+    most.count = counter->value();
+    most.unit = entry.unit_path;
+  });
+  return most;
+}
+
 namespace {
 
 /// Of the stores of the fullest one's node that were as good as always full: those before the innermost are full
@@ -190,12 +205,21 @@ const Limit& innermost(const std::vector<Limit>& stalls) {
 }  // namespace
 
 Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown,
-                           const std::vector<StageWait>& waits, const std::vector<Limit>& stalls) {
+                           const std::vector<StageWait>& waits, const std::vector<Limit>& stalls,
+                           const Refusals& refusals, std::uint64_t messages_opened) {
   Bottleneck verdict;
   if (limits.empty() || (limits.front().share_ppm() == 0 && breakdown.samples == 0)) return verdict;
   const Limit& first = limits.front();
   const auto second =
       std::find_if(limits.begin(), limits.end(), [&](const Limit& limit) { return limit.kind != first.kind; });
+  if (messages_opened > 0 && refusals.count * kMillion / messages_opened >= kRefusedPpm) {
+    verdict.kind = BottleneckKind::refusals;
+    verdict.name = refusals.unit;
+    verdict.share_ppm = std::min(refusals.count * kMillion / messages_opened, kMillion);
+    verdict.next = first.unit;
+    verdict.next_share_ppm = first.share_ppm();
+    return verdict;
+  }
   const std::uint64_t full = stalls.empty() ? 0 : stalls.front().share_ppm();
   const bool is_starved = full >= kFullPpm && first.share_ppm() < kSaturatedPpm;
   if ((first.share_ppm() >= kBusyPpm && !is_starved) || breakdown.samples == 0) {

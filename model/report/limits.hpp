@@ -46,13 +46,22 @@ struct StageWait {
 };
 std::vector<StageWait> stage_waits(const StatsRegistry& registry);
 
-/// The verdict: a unit; or, where no unit was busy for three quarters of the time, a store that was full with something
-/// waiting for so long; or else the longest stage of a message's way. Of the stages `turn` is left out: it is the wait
-/// for others, who wait for something else.
-enum class BottleneckKind : std::uint8_t { unit, store, latency };
+/// The structure that refused most messages `busy`, since it had no place or could not look for one. Statistics called
+/// `refused` say so.
+struct Refusals {
+  std::string unit;  ///< empty: there was none
+  std::uint64_t count = 0;
+};
+Refusals most_refusals(const StatsRegistry& registry);
+
+/// The verdict: a structure, if a quarter of all messages were refused for want of it; or else a unit; or, where no
+/// unit was busy for three quarters of the time, a store that was full with something waiting for so long; or else the
+/// longest stage of a message's way. Of the stages `turn` is left out: it is the wait for others, who wait for
+/// something else.
+enum class BottleneckKind : std::uint8_t { refusals, unit, store, latency };
 struct Bottleneck {
   BottleneckKind kind = BottleneckKind::unit;
-  std::string name;  ///< unit, store, or "latency: STAGE"
+  std::string name;  ///< structure, unit, store, or "latency: STAGE"
   std::uint64_t share_ppm = 0;
   std::string next;  ///< what limits once the first is out of the way; empty if nothing ran
   std::uint64_t next_share_ppm = 0;
@@ -92,6 +101,7 @@ class LimitsObserver : public PlayerObserver {
 /// A stage in which a structure was waited for is told with the one that was waited for longest: "latency: context
 /// (node0.nic.buffer_cache)".
 Bottleneck find_bottleneck(const std::vector<Limit>& limits, const StageBreakdown& breakdown,
-                           const std::vector<StageWait>& waits = {}, const std::vector<Limit>& stalls = {});
+                           const std::vector<StageWait>& waits = {}, const std::vector<Limit>& stalls = {},
+                           const Refusals& refusals = {}, std::uint64_t messages_opened = 0);
 
 }  // namespace rvma

@@ -49,6 +49,7 @@ struct RunReport {
   std::vector<Limit> limits;
   std::vector<Limit> stalls;
   std::vector<StageWait> waits;
+  Refusals refusals;
   Bottleneck bottleneck;
   std::string out_dir;  ///< empty: no results were written
 };

@@ -98,9 +98,10 @@ void print_verdict(std::ostream& out, const RunReport& report) {
                 : "Limited by: unknown, since no message that was measured was delivered\n");
     return;
   }
-  const char* const measure = verdict.kind == BottleneckKind::latency ? "of the time of a put"
-                              : verdict.kind == BottleneckKind::store ? "of the time full, with something waiting"
-                                                                      : "busy";
+  const char* const measure = verdict.kind == BottleneckKind::latency    ? "of the time of a put"
+                              : verdict.kind == BottleneckKind::store    ? "of the time full, with something waiting"
+                              : verdict.kind == BottleneckKind::refusals ? "of messages refused, to come again"
+                                                                         : "busy";
   out << fmt::format("Limited by: {} ({} % {})\n      next: {} ({} %)\n", verdict.name, percent_text(verdict.share_ppm),
                      measure, verdict.next.empty() ? "nothing" : verdict.next, percent_text(verdict.next_share_ppm));
 }
@@ -145,17 +146,10 @@ void print_refusals(std::ostream& out, const RunReport& report) {
                            ValueText<Outcome>::print(static_cast<Outcome>(i)));
   }
   if (reasons.empty()) return;
-  std::uint64_t most = 0;
-  std::string unit;
-  report.stats->for_each([&](const StatsRegistry::Entry& entry) {
-    const bool decides = entry.unit_path.find(".delivery") != std::string_view::npos;
-    const auto* counter = entry.as<Counter>();
-    if (entry.name != "refused" || decides || counter == nullptr || counter->value() <= most) return;
-    most = counter->value();
-    unit = entry.unit_path;
-  });
   out << "Refused: " << reasons;
-  if (most > 0) out << fmt::format("; most for want of room at {} ({})", unit, most);
+  if (report.refusals.count > 0) {
+    out << fmt::format("; most because of {} ({})", report.refusals.unit, report.refusals.count);
+  }
   out << "\n";
 }
 

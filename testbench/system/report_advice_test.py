@@ -26,6 +26,10 @@ class ReportAdvice(ReportTest):
         "messages of 64 B": (["stream", "--size", "64", "--count", "20000"], [], "fabric.link.rate"),
         "messages of 64 B on a slow NIC": (["stream", "--size", "64", "--count", "20000"], ["--set", "nic.clock=200MHz"],
                                            "nic.clock"),
+        "a transmit buffer that is too small": ("stream.trace", ["--set", "nic.transmit.buffer=8KiB"], "nic.transmit.buffer"),
+        "too few reads under way": ("stream.trace", ["--set", "nic.dma.reads=2"], "nic.dma.reads"),
+        "nearly enough reads under way": ("stream.trace", ["--set", "nic.dma.reads=6"], "nic.dma.reads"),
+        "too few puts open": ("random.trace", ["--set", "nic.transmit.open_puts=1"], "nic.transmit.open_puts"),
         "mailboxes that have spilled": (["mailboxes", "--mailboxes", "500", "--count", "600", "--depth", "8"],
                                         ["--set", "nic.windows.on_chip=16"], "nic.windows.on_chip"),
     }
@@ -112,6 +116,24 @@ class ReportAdvice(ReportTest):
         self.assertEqual(page.gains.get("run0", []), [])
         self.assertIn("not predicted", page.texts["run0"])
         self.assertIn("fabric.link.switch-0.wire, 6", page.texts["run0"])
+
+    def test_what_refuses_messages_is_named(self):
+        """By how much more places help is not predicted, but they do."""
+        for key, setting, (verdict, first), trace in (
+                ("nic.binding.on_chip", 1, ("node0.nic.bindings", 2), ["incast", "--ranks", "12", "--size", "16KiB", "--count", "20"]),
+                ("nic.windows.on_chip", 2048, ("node0.nic.contexts", 3001),
+                 ["mailboxes", "--ranks", "8", "--mailboxes", "3000", "--count", "300"])):
+            with self.subTest(key):
+                file = self.generate(*trace)
+                patient = ("--set", "nic.reliability.rnr_tries=10000")  # or puts end busy, and buffers are waited for in vain
+                before = self.results(f"few-{key}", file, *patient, "--set", f"{key}={setting}")
+                self.assertEqual(stats_of(before)["bottleneck"], verdict)
+                page = self.page(before)
+                self.assertIn(f"{key} from {setting} to {first}", page.texts["run0"])
+                self.assertIn("by how much is not predicted", page.texts["run0"])
+                self.assertEqual(page.gains.get("run0", []), [])
+                after = self.results(f"more-{key}", file, *patient, "--set", f"{key}={first}")
+                self.assertGreater(self.FIGURES["time"](stats_of(after)), 1.2 * self.FIGURES["time"](stats_of(before)))
 
     def test_every_unit_that_can_limit_says_what_widens_it(self):
         """Each key is one of the configuration, and each unit has one."""

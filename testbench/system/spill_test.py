@@ -42,7 +42,7 @@ class Spill(SystemTest):
         result = self.run_file(trace, *ROOM, "--set", "nic.windows.on_chip=8")
         busy = result.stats()["totals"]["refusals"]["busy"]
         self.assertEqual(result.stats()["bottleneck"], "latency: retry")
-        self.assertIn(f"Refused: {busy} busy; most for want of room at node0.nic.contexts ({busy})", result.stdout)
+        self.assertIn(f"Refused: {busy} busy; most because of node0.nic.contexts ({busy})", result.stdout)
         retry = result.stats()["units"]["node1.nic.transmit"]["retry_wait_ns"]
         self.assertEqual(retry, busy * 5000)
 
@@ -408,4 +408,4 @@ class WhatItCosts(SystemTest):
             result = self.run_file(trace, *small, "--set", "nic.reliability.rnr_tries=1000")
             self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
             self.assertEqual(result.stats()["bottleneck"], "latency: retry")
-        self.assertRegex(result.stdout, r"want of room at node\d.nic.(contexts|buffer_cache|counter_cache)")
+        self.assertRegex(result.stdout, r"because of node\d.nic.(contexts|buffer_cache|counter_cache)")

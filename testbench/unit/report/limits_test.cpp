@@ -153,6 +153,18 @@ TEST(FindBottleneck, ThreeQuartersAreTheBorderToLatency) {
   EXPECT_EQ(verdict.next_share_ppm, 60'000'000U / 300U);
 }
 
+TEST(FindBottleneck, AQuarterOfTheMessagesRefusedComesBeforeBusyUnits) {
+  const StageBreakdown breakdown = breakdown_of(Stage::payload_read, Stage::fabric);
+  const auto verdict_of = [&](std::uint64_t refused) {
+    return find_bottleneck({limit_of("a", "a", 999)}, breakdown, {}, {}, {"s", refused}, 1000);
+  };
+  EXPECT_EQ(verdict_of(249).kind, BottleneckKind::unit);
+  EXPECT_EQ(verdict_of(250).kind, BottleneckKind::refusals);
+  EXPECT_EQ(verdict_of(250).name, "s");
+  EXPECT_EQ(verdict_of(250).share_ppm, 250'000U);
+  EXPECT_EQ(verdict_of(250).next, "a");
+}
+
 TEST(FindBottleneck, AStoreThatWasFullLimitsWhereNoUnitIsBusy) {
   const StageBreakdown breakdown = breakdown_of(Stage::payload_read, Stage::fabric);
   const Bottleneck verdict = find_bottleneck({limit_of("a", "a", 749)}, breakdown, {}, {limit_of("s", "s", 750)});
