@@ -10,6 +10,8 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+from .stats_shape import Wrong, check_compare, check_stats
+
 STATS_SCHEMA = "rvma-stats/1"
 COMPARE_SCHEMA = "rvma-compare/1"
 
@@ -61,14 +63,21 @@ def read_text(path):
         raise Unreadable(f"{path}: cannot be read: {failure}") from None
 
 
-def read_json(path, schema):
+def read_json(path, schema, check):
+    """`check` raises Wrong if it is not what it has to be."""
     text = read_text(path)
     try:
         value = json.loads(text)
     except json.JSONDecodeError as failure:
         raise Unreadable(f"{path}:{failure.lineno}:{failure.colno}: is not whole JSON: {failure.msg}") from None
+    except (ValueError, RecursionError) as failure:
+        raise Unreadable(f"{path}: cannot be read: {failure}") from None
     if not isinstance(value, dict) or value.get("schema") != schema:
         raise Unreadable(f"{path}: is not of schema {schema}")
+    try:
+        check(value)
+    except Wrong as wrong:
+        raise Unreadable(f"{path}: {wrong}") from None
     return value
 
 
@@ -120,11 +129,7 @@ def read_links(path):
 
 
 def read_run(directory, name, group=""):
-    stats = read_json(directory / "stats.json", STATS_SCHEMA)
-    for key in ("run", "sim", "totals", "latency_ns", "breakdown_ns", "bandwidth_gbps", "limits", "bottleneck",
-                "config"):
-        if key not in stats:
-            raise Unreadable(f"{directory / 'stats.json'}: has no {key}")
+    stats = read_json(directory / "stats.json", STATS_SCHEMA, check_stats)
     return Run(name, stats, read_series(directory / "series.csv"), read_links(directory / "links.csv"), group)
 
 
@@ -177,7 +182,7 @@ def read_directory(directory):
         raise Unreadable(f"{directory}: {'is not a directory' if path.exists() else 'no such directory'}")
     name = str(directory).rstrip("/") or "/"
     if (path / "compare.json").exists():
-        value = read_json(path / "compare.json", COMPARE_SCHEMA)
+        value = read_json(path / "compare.json", COMPARE_SCHEMA, check_compare)
         runs = [read_run(path / row["name"], f"{name}/{row['name']}", name) for row in value["runs"]]
         return runs, [Comparison(name, value["runs"])], []
     if (path / "results.sqlite").exists():

@@ -16,7 +16,7 @@ from system_test import SOURCE, SystemTest
 
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
 
-from rvma_explore import report_load, report_sensitivity, report_sweep  # noqa: E402
+from rvma_explore import report_load, report_page, report_sensitivity, report_sweep  # noqa: E402
 
 
 class Page(html.parser.HTMLParser):
@@ -77,6 +77,25 @@ class ReportTest(SystemTest):
 
 def stats_of(directory):
     return json.loads((directory / "stats.json").read_text())
+
+
+def changed(stats, path, value):
+    """A copy with another value at `path`."""
+    if not path:
+        return value
+    name = int(path[0]) if isinstance(stats, list) else path[0]
+    copy = list(stats) if isinstance(stats, list) else dict(stats)
+    copy[name] = changed(stats[name], path[1:], value)
+    return copy
+
+
+def members(stats, path=()):
+    """Paths of all members, of lists the first entries', and of units those of one node."""
+    inner = stats.items() if isinstance(stats, dict) else list(enumerate(stats))[:1] if isinstance(stats, list) else ()
+    for name, value in inner:
+        if not (path == ("units",) and name.startswith("node1")):
+            yield (*path, name)
+            yield from members(value, (*path, name))
 
 
 def figure_of(stats, key):
@@ -191,6 +210,17 @@ class Report(ReportTest):
         case("cut", "stats.json:", **{"stats.json": whole[:len(whole) // 2]})
         case("other", "rvma-stats/1", **{"stats.json": '{"schema":"rvma-stats/9"}'})
         case("thin", "has no run", **{"stats.json": '{"schema":"rvma-stats/1"}'})
+        for path, value, wanted in (
+                ("limits", None, "limits is null; expected a list"), ("latency_ns", {}, "has no latency_ns.put_to_completion"),
+                ("breakdown_ns", {"x": "y"}, "has no breakdown_ns.samples"), ("config", [], "config is []; expected an object"),
+                ("limits.0.share", "much", "limits.0.share is 'much'; expected a number from 0"),
+                ("limits.0.widened_by.0.key", "nic.no", "has no config.nic.no"),
+                ("breakdown_ns.total", 1, "breakdown_ns.total is 1; expected the sum of the stages"),
+                ("latency_quantiles.put_to_ack.0", [1], "latency_quantiles.put_to_ack.0 is [..]; expected 2 entries")):
+            case(f"shape-{path}", f"stats.json: {wanted}", **{"stats.json": json.dumps(changed(json.loads(whole), path.split("."), value))})
+        case("deep", "stats.json: ", **{"stats.json": "[" * 100_000})
+        for number, text in enumerate(("{}", '{"runs": []}', '{"runs": [{"name": 1}]}', '{"runs": [{"name": "rvma", "x": null}]}')):
+            case(f"pair{number}", "compare.json: ", **{"compare.json": json.dumps({"schema": "rvma-compare/1", **json.loads(text)})})
         case("row", "series.csv:3:1", **{"stats.json": whole, "series.csv": "time_ns,goodput_gbps\n1,2\n3\n"})
         for name, line, text in (("garbage", 1, "What a lovely day.\n"), ("zeros", 1, "\0\0\0\n"), ("nothing", 1, ""),
                                  ("word", 3, "time_ns,goodput_gbps\n1,2\n3,many\n"),
@@ -212,6 +242,25 @@ class Report(ReportTest):
         self.expect_error(self.rvma("report", run, "--output", self.tmp / "no" / "page.html"), "--output")
         self.expect_error(self.rvma("report"), "DIR")
         self.assertEqual([entry.name for entry in self.tmp.iterdir() if "partial." in entry.name], [])
+
+
+    def test_what_is_read_is_shown_or_refused(self):
+        """Whatever member of stats.json is not what it should be."""
+        run = self.results("one", SOURCE / "traces/pingpong.trace")
+        whole = stats_of(run)
+        self.assertFalse(self.is_refused(whole, run))
+        refused = sum(self.is_refused(changed(whole, path, value), run)
+                      for path, value in zip(members(whole), itertools.cycle([None, {}, [], "x", "x"])))
+        self.assertGreater(refused, 500)
+
+    def is_refused(self, stats, run):
+        (run / "stats.json").write_text(json.dumps(stats))
+        try:
+            runs = [report_load.read_run(run, "one")]
+        except report_load.Unreadable:
+            return True
+        report_page.page("title", runs, [], [])
+        return False
 
 
 class ReportSeries(ReportTest):
