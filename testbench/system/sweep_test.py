@@ -562,6 +562,30 @@ class SweepRuns(SweepTest):
         self.assertEqual([row["status"] for row in rows], ["ok", "not_run", "ok"])
         self.assertEqual(rows[1]["completions"], "")
 
+    def test_a_damaged_result_is_not_finished(self):
+        spec = self.spec(seeds=[1, 2, 3])
+        for engine in ("local", "snakemake") if shutil.which("snakemake") else ("local",):
+            self.sweep(spec, "--engine", engine, "--out", engine)
+            held = {path.name: path.read_bytes() for path in (self.tmp / engine).glob("results.*")}
+            point = self.tmp / engine / "points" / self.results(engine)[1]["id"]
+            stats, outcome = point / "stats.json", point.with_suffix(".json")
+            whole = stats.read_bytes()
+            for damaged, text in ((stats, whole[:500]), (stats, b"{}"), (stats, b"\xff"), (stats, None), (outcome, b"[]"),
+                                  (outcome, b'{"schema": "rvma-sweep-outcome/1"}')):
+                with self.subTest(engine=engine, damaged=damaged.name, text=text):
+                    damaged.unlink()
+                    if text is not None:
+                        damaged.write_bytes(text)
+                    done = self.sweep("--gather", engine, status=1)
+                    self.assertIn("Points: 2 ok, 1 not run", done.stdout)
+                    self.assertIn(f"results of {engine}/points/{point.name} are damaged", done.stderr)
+                    before = self.runs_of()
+                    done = self.sweep(spec, "--engine", engine, "--out", engine)
+                    self.assertIn("1 to run, 2 finished", done.stdout)
+                    self.assertNotIn("damaged", done.stderr)
+                    self.assertEqual(self.runs_of() - before, 1)
+                    self.assertEqual({path.name: path.read_bytes() for path in (self.tmp / engine).glob("results.*")}, held)
+
     def test_two_sweeps_do_not_share_a_directory_at_a_time(self):
         self.make_program(pause=3)
         spec = self.spec()
