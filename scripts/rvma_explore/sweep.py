@@ -275,7 +275,7 @@ def run(options, program, directory):
         if ids:
             progress.tell(last=True)
         status = gather_only(directory, options.quiet)
-        if interrupted:
+        if interrupted and unfinished(directory, plan):
             print("rvma sweep: interrupted; the same command goes on where it stopped", file=sys.stderr)
         return status
 
@@ -299,7 +299,7 @@ def run_points(options, directory, ids, program, progress, lock):
 
 
 def _terminate(*_):
-    raise sweep_engines.Terminated
+    raise KeyboardInterrupt
 
 
 def main(arguments):

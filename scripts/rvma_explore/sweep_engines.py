@@ -1,5 +1,6 @@
 """What runs the points that are left: Snakemake, or a pool in this process. Both leave the same files."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -16,12 +17,9 @@ from .with_parent import child_of_this
 
 _PACKAGE = Path(__file__).parent
 _POLL_S = 0.2
+_GRACE_S = 10  # for Snakemake to end by itself
 _PROFILE_JOBS = 100  # what the shipped profile lets run at a time
 _MOST_IN_BATCH = 20
-
-
-class Terminated(KeyboardInterrupt):
-    """This process alone was told to end."""
 
 
 class Progress:
@@ -118,23 +116,65 @@ def complaints(text):
     return list(dict.fromkeys(errors or lines))[-3:]
 
 
+def _own_group():
+    """For `preexec_fn`, of what shall be told to end together. It listens even where this process was started deaf to
+    interrupts, as a shell without job control starts what it does not wait for."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _end_group(child, is_cluster):
+    """As Ctrl-C would: jobs of a cluster are cancelled, runs on this machine killed, points under way left without outcome."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGINT)
+    try:
+        child.wait(None if is_cluster else _GRACE_S)
+    except subprocess.TimeoutExpired:
+        child.kill()  # and what it has started ends with it
+        child.wait()
+
+
+@contextlib.contextmanager
+def _stopped_together(child):
+    """Ctrl-Z stops the child's group as well, and what goes on goes on together."""
+    def stop(*_):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGCONT)
+
+    before = signal.getsignal(signal.SIGTSTP)
+    if before == signal.SIG_DFL:
+        signal.signal(signal.SIGTSTP, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
+
+
 def run_snakemake(directory, jobs, program, profile, more, progress, lock):
     """Its output goes to snakemake.log. Should this process die, it dies too, with the runs under way; jobs of a cluster it
     cancels first, and holds the lock until then."""
     log = Path(directory) / "snakemake.log"
     environment = {**os.environ, "RVMA": str(program.path), "RVMA_PYTHON": sys.executable}
-    at_death = signal.SIGINT if profile or more else signal.SIGKILL
+    is_cluster = bool(profile or more)
+    end_with_this = child_of_this(signal.SIGINT if is_cluster else signal.SIGKILL)
+
+    def before_it_starts():
+        _own_group()
+        end_with_this()
+
     with open(log, "wb") as out:
         child = subprocess.Popen(snakemake_command(directory, jobs, profile, more), stdin=subprocess.DEVNULL, stdout=out,
                                  stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),),
-                                 preexec_fn=child_of_this(at_death))
+                                 preexec_fn=before_it_starts)
         try:
-            while child.poll() is None:
-                progress.tell()
-                time.sleep(_POLL_S)
-        except KeyboardInterrupt as interrupt:
-            if isinstance(interrupt, Terminated):  # an interrupt from the terminal has reached it as well
-                child.send_signal(signal.SIGINT)
-            child.wait()  # it cancels jobs of a cluster, and lets those on this machine end
+            with _stopped_together(child):
+                while child.poll() is None:
+                    progress.tell()
+                    time.sleep(_POLL_S)
+        except KeyboardInterrupt:
+            _end_group(child, is_cluster)
             raise
     return child.returncode
