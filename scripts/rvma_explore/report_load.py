@@ -51,6 +51,7 @@ class Sweep:
     columns: list
     points: list    # that ended well: rows, each a list in the order of `columns`
     problems: list  # (point, status, reason) of the others
+    rows: list = None  # of all points, as `points`; None: there are no others
 
 
 def read_text(path):
@@ -160,7 +161,7 @@ def read_sweep(directory, name):
     at = {column: index for index, column in enumerate(names)}
     problems = [(row[at["point"]], row[at["status"]], row[at["reason"]] if "reason" in at else "")
                 for row in rows if row[at["status"]] != "ok"]
-    rows = [row for row in rows if row[at["status"]] == "ok"]
+    every, rows = rows, [row for row in rows if row[at["status"]] == "ok"]
     columns = []
     for column in names:
         _, unit, kind, meaning = described[column]
@@ -172,7 +173,7 @@ def read_sweep(directory, name):
         if any(size is not None for size in sizes):
             columns.append(Column("on_chip_bytes", "bytes", "result", True, "memory of one NIC as it is configured"))
             rows = [row + [size] for row, size in zip(rows, sizes)]
-    return Sweep(name, columns, rows, problems)
+    return Sweep(name, columns, rows, problems, every)
 
 
 def read_directory(directory):

@@ -168,7 +168,7 @@ def nothing(sweep):
 
 def idle(sweep):
     """Keys that changed nothing."""
-    names = ", ".join(f"<code>{escape(name)}</code>" for name in idle_axes(sweep.columns, sweep.points))
+    names = ", ".join(f"<code>{escape(name)}</code>" for name in idle_axes(sweep.columns, sweep.points if sweep.rows is None else sweep.rows))
     return f'<p class="idle">Had no effect (points that differ only in it have the same figures): {names}.</p>' if names else ""
 
 

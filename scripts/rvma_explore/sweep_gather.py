@@ -121,7 +121,7 @@ class _Gatherer:
             self.notes.append("rvma sweep with the same specification runs what is damaged again")
 
     def note_idle_axes(self, columns):
-        rows = [[row.get(column.name) for column in columns] for row in self.rows if row["status"] == "ok"]
+        rows = [[row.get(column.name) for column in columns] for row in self.rows]
         keys = {column.name: key for key, column, _ in self.axes}
         self.notes += [f"{keys[name]} had no effect: points that differ only in it have the same figures"
                        for name in idle_axes(columns, rows)]

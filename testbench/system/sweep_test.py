@@ -547,10 +547,28 @@ class SweepRuns(SweepTest):
         self.assertEqual(self.idle([("a", 1), ("a", 2), ("b", 1), ("b", 2)], [5, 5, 7, 7]), ["y"])
         self.assertEqual(self.idle([("a", 1), ("a", 2), ("b", 1), ("b", 2)], [5, 5, 7, 8]), [])
 
-    def idle(self, values, figures):
+    def test_a_key_that_decides_whether_a_point_ends_well_has_an_effect(self):
+        # Without loss the number of tries is no matter. At a loss of 30 % one try is not enough; of all packets, no number is.
+        done = self.sweep(self.spec(traces=[{"gen": "pingpong --size 64 --iterations 20"}],
+                                    axes={"grid": {"fabric.faults.drop": ["0", "0.3", "1"], "nic.reliability.max_tries": [1, 8]}}),
+                          "--engine", "local", "--out", "o", status=1)
+        self.assertEqual([row["status"] for row in self.results("o")], ["ok", "ok", "failed", "ok", "failed", "failed"])
+        self.assertNotIn("no effect", done.stderr)
+        self.assertEqual(self.rvma("report", self.tmp / "o", "--output", self.tmp / "page.html").status, 0)
+        self.assertNotIn("Had no effect", (self.tmp / "page.html").read_text())
+        values = [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+        self.assertEqual(self.idle(values, [5, 5, 7, 7], ["ok", "ok", "failed", "ok"]), [])
+        self.assertEqual(self.idle(values, [5, 5, 7, 8], ["ok", "ok", "failed", "failed"]), [])
+        self.assertEqual(self.idle(values, [5, 5, 7, 7], ["ok", "ok", "failed", "failed"]), ["y"])
+        # What the machine killed tells nothing, and nor do points that all failed in the same way.
+        self.assertEqual(self.idle(values, [5, 5, None, 7], ["ok", "ok", "killed", "ok"]), ["y"])
+        self.assertEqual(self.idle(values, [None] * 4, ["bad_input"] * 4), [])
+
+    def idle(self, values, figures, states=("ok",) * 4):
         columns = [sweep_columns.Column(name, "", "", kind, "") for name, kind in
-                   (("x", "axis"), ("y", "axis"), ("time_ns", "result"), ("events", "result"))]
-        return sweep_effects.idle_axes(columns, [[*at, figure, number] for number, (at, figure) in enumerate(zip(values, figures))])
+                   (("x", "axis"), ("y", "axis"), ("time_ns", "result"), ("events", "result"), ("status", "point"))]
+        return sweep_effects.idle_axes(columns, [[*at, figure, number, state] for number, (at, figure, state)
+                                                 in enumerate(zip(values, figures, states))])
 
     def test_gather_takes_what_there_is(self):
         self.sweep(self.spec(seeds=[1, 2, 3]), "--engine", "local", "--out", "o")
