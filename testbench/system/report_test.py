@@ -498,6 +498,18 @@ class ReportInBrowser(BrowserTest):
         page.media("light", "print")
         self.assertEqual(page.evaluate("getComputedStyle(document.querySelector('nav')).display"), "none")
 
+    def test_what_to_change_is_in_sight(self):
+        name = "results-of-the-thirtieth-of-november"
+        page = self.open(self.results("pingpong", SOURCE / "traces/pingpong.trace"), self.results(name, SOURCE / "traces/stream.trace"))
+        self.assertIn(" from ", page.evaluate("document.querySelector('#summary tbody tr').lastChild.textContent"))
+        for width in (1000, 1050, 1100, 1240):
+            with self.subTest(width=width):
+                page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+                self.assertEqual(page.evaluate("innerWidth"), width)
+                for box in ("table", "tbody tr td:last-child code"):
+                    right = page.evaluate(f"document.querySelector('#summary {box}').getBoundingClientRect().right")
+                    self.assertLessEqual(right, page.evaluate("document.querySelector('#summary .scroll').getBoundingClientRect().right"))
+
     @staticmethod
     def front(points, x, y, sign_x, sign_y):
         """By its definition: no other point is at least as good in both and better in one."""
