@@ -10,6 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+from .quantities import unit_of_column
 from .stats_shape import Wrong, check_compare, check_stats
 
 STATS_SCHEMA = "rvma-stats/1"
@@ -43,6 +44,15 @@ class Column:
     kind: str = "result"
     is_number: bool = True
     meaning: str = ""
+
+    @property
+    def key(self):
+        """What is set: columns of axes with a unit end in it."""
+        return self.name.removesuffix(f"_{self.unit}") if self.has_key_unit else self.name
+
+    @property
+    def has_key_unit(self):
+        return self.kind == "axis" and unit_of_column(self.unit) != "" and self.name.endswith(f"_{self.unit}")
 
 
 @dataclass

@@ -16,7 +16,7 @@ from system_test import SOURCE, SystemTest
 
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
 
-from rvma_explore import report_load, report_page, report_sensitivity, report_sweep  # noqa: E402
+from rvma_explore import report_charts, report_load, report_page, report_sensitivity, report_sweep  # noqa: E402
 
 
 class Page(html.parser.HTMLParser):
@@ -181,6 +181,27 @@ class Report(ReportTest):
         self.assertNotIn("Simulated time, ns", page.texts["comparison"])
         self.assertIn("transmit.buffer_bytes, at most 64 KiB", page.texts["run0"])
 
+    def test_lines_can_be_told_apart(self):
+        several = report_charts.lines("t", [(str(number), [(1, 0), (2, number)]) for number in range(25)], "x", "y")
+        styles = re.findall(r'<path class="line (c\d)" stroke-dasharray="([^"]*)" d="M1 5H33"', several)
+        self.assertEqual((len(styles), len(set(styles))), (25, 25))
+        # One value is an upright line, and does not lie on an axis.
+        for others in ([], [("wide", [(200, 0), (9000, 100)])], [("before", [(2, 0), (100, 100)])], [("0", [(0, 0), (100, 100)])]):
+            with self.subTest(others=others):
+                drawn = report_charts.lines("t", [("one", [(100, 0), (100, 100)]), *others], "x", "y", x_log=True, is_step=False)
+                x, again = map(float, re.search(r'd="M([\d.]+) [\d.]+L([\d.]+) [\d.]+"><title>one', drawn).groups())
+                self.assertEqual(x, again)
+                self.assertGreater(x, report_charts.LEFT + 10)
+                self.assertLess(x, report_charts.LARGE[0] - report_charts.RIGHT - 10)
+
+    def test_what_a_unit_did_not_count_is_left_out(self):
+        run = self.results("one", SOURCE / "traces/pingpong.trace")
+        stats = stats_of(run)
+        self.assertNotEqual(stats["limits"][0]["share"], 0)
+        stats["limits"][0].update(achieved=0, bound_gbps=0)
+        (run / "stats.json").write_text(json.dumps(stats))
+        self.assertNotIn("0 of 0", (self.tmp / self.report(run)).read_text())
+
     def test_a_comparison_brings_its_runs(self):
         out = self.tmp / "cmp"
         self.assertEqual(self.rvma("compare", SOURCE / "traces/pingpong.trace", "--out", out).status, 0)
@@ -316,6 +337,10 @@ class ReportSeries(ReportTest):
         one = self.results("one", SOURCE / "traces/random.trace")
         two = self.results("two", SOURCE / "traces/random.trace", "--check", "--wall-limit", "200s")
         self.assertEqual((one / "series.csv").read_bytes(), (two / "series.csv").read_bytes())
+
+    def test_it_says_why_a_step_may_lie_above_the_rate(self):
+        page = self.page(self.results("one", SOURCE / "traces/pingpong.trace"))
+        self.assertRegex(page.texts["run0"], "Each step of the goodput is the mean of .*may lie above the rate of the link")
 
     def test_the_page_draws_it(self):
         page = self.page(self.results("stream", SOURCE / "traces/stream.trace"))
@@ -539,7 +564,8 @@ class ReportInBrowser(BrowserTest):
                 page.hover(".point")
                 text = page.evaluate("document.getElementById('tip').hidden ? '' : document.getElementById('tip').textContent")
                 self.assertIn(f"nic.windows.policy: {points[number]['nic.windows.policy']}", text)
-                self.assertIn(f"nic.windows.on_chip: {points[number]['nic.windows.on_chip']}", text)
+                self.assertIn(f"nic.windows.on_chip: {points[number]['nic.windows.on_chip']}\n", text)
+                self.assertIn(f"fabric.link.rate: {points[number]['fabric.link.rate_gbps']:g}Gbps\n", text)
                 # The sensitivity that belongs to the result chosen.
                 page.evaluate("""(() => { const e = document.querySelector('select[data-role="metric"]');
                     e.value = "goodput_gbps"; e.dispatchEvent(new Event("change")); })()""")
