@@ -344,7 +344,7 @@ class ReportSeries(ReportTest):
 
     def test_the_page_draws_it(self):
         page = self.page(self.results("stream", SOURCE / "traces/stream.trace"))
-        self.assertIn("Queues: the fullest", page.texts["run0"])
+        self.assertIn("Queues: the most that any node's had", page.texts["run0"])
         self.assertIn("transmit.buffer_bytes", page.texts["run0"])
 
     def test_goodput_of_traffic_that_comes_and_goes_is_a_mean(self):
