@@ -67,6 +67,7 @@ STATS = {
     "message_rate_mpps": NUMBER,
     "limits": [{"unit": TEXT, "achieved": NUMBER, "share": NUMBER, "bound_gbps": Optional(NUMBER), "bound_mpps": Optional(NUMBER),
                 "widened_by": Optional([{"key": TEXT, "effect": TEXT}])}],
+    "stalls": Optional([{"unit": TEXT, "share": NUMBER, "stalls": NUMBER, "widened_by": Optional([{"key": TEXT, "effect": TEXT}])}]),
     "bottleneck": TEXT,
     "next": {"unit": TEXT, "share": NUMBER},
     "check": {"passed": FLAG_OR_NONE, "failures": NUMBER},
@@ -171,6 +172,7 @@ def _check_limits(stats):
     for at, row in enumerate(stats["limits"]):
         if "bound_gbps" not in row and "bound_mpps" not in row:
             raise Wrong(f"has no limits.{at}.bound_gbps or bound_mpps")
+    for row in [*stats["limits"], *stats.get("stalls", [])]:
         for widening in row.get("widened_by", []):
             _check_key(stats, widening["key"])
             if widening["effect"] == "capacity":
