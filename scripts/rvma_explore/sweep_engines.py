@@ -22,27 +22,61 @@ _PROFILE_JOBS = 100  # what the shipped profile lets run at a time
 _MOST_IN_BATCH = 20
 
 
-class Progress:
-    """How many points are finished, on stderr: a line that changes on a terminal, else one from time to time."""
+class _Teller:
+    """What has been done so far, on stderr: a line that changes on a terminal, else one from time to time."""
     SECONDS = 10
 
-    def __init__(self, directory, ids, quiet):
-        self.points, self.left, self.total = Path(directory) / "points", set(ids), len(ids)
+    def __init__(self, quiet):
         self.quiet, self.terminal = quiet, sys.stderr.isatty()
         self.began = self.told = time.monotonic()
 
-    def tell(self, last=False):
+    def is_due(self, last=False):
         now = time.monotonic()
         if self.quiet or (not last and now - self.told < (1 if self.terminal else self.SECONDS)):
-            return
+            return False
         self.told = now
-        self.left -= {name.removesuffix(".json") for name in os.listdir(self.points) if name.endswith(".json")}
-        done = self.total - len(self.left)
-        text = f"rvma sweep: {done} of {self.total} points run, {now - self.began:.0f} s"
-        if done and self.left:
-            text += f", about {(now - self.began) / done * len(self.left):.0f} s to go"
+        return True
+
+    def say(self, done, total, what, last=False):
+        took = self.told - self.began
+        text = f"rvma sweep: {done} of {total} {what}, {took:.0f} s"
+        if 0 < done < total:
+            text += f", about {took / done * (total - done):.0f} s to go"
         print(f"\r\033[K{text}" if self.terminal else text, end="\n" if last or not self.terminal else "",
               file=sys.stderr, flush=True)
+
+
+class Checked(_Teller):
+    """How many configurations of a plan were checked. Nothing is said of what takes no time."""
+    _ASKED_EVERY = 64
+
+    def __init__(self, total, quiet):
+        super().__init__(quiet)
+        self.done, self.total, self.has_told = 0, total, False
+
+    def __call__(self):
+        self.done += 1
+        if self.done % self._ASKED_EVERY == 0 and self.is_due():
+            self.has_told = True
+            self.say(self.done, self.total, "configurations checked")
+
+    def end(self):
+        """The next line begins at its beginning."""
+        if self.has_told and self.terminal:
+            print(file=sys.stderr, flush=True)
+
+
+class Progress(_Teller):
+    """How many points are finished."""
+
+    def __init__(self, directory, ids, quiet):
+        super().__init__(quiet)
+        self.points, self.left, self.total = Path(directory) / "points", set(ids), len(ids)
+
+    def tell(self, last=False):
+        if self.is_due(last):
+            self.left -= {name.removesuffix(".json") for name in os.listdir(self.points) if name.endswith(".json")}
+            self.say(self.total - len(self.left), self.total, "points run", last)
 
 
 def run_local(directory, ids, program, jobs, progress):

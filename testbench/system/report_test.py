@@ -262,6 +262,7 @@ class Report(ReportTest):
                 self.assertFalse(output.exists())
         self.expect_error(self.rvma("report", run, "--output", self.tmp / "no" / "page.html"), "--output")
         self.expect_error(self.rvma("report"), "DIR")
+        self.assertEqual(self.rvma("report", run, "--out", self.tmp / "page.html").status, 0)  # as other sub-commands have it
         self.assertEqual([entry.name for entry in self.tmp.iterdir() if "partial." in entry.name], [])
 
 

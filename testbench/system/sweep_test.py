@@ -1,7 +1,9 @@
 """`rvma sweep`: what a specification expands to, what it is told to be wrong, and what becomes of points that are run,
 killed, found again. Most tests run the Python package with a program that counts its runs before it becomes rvma."""
 
+import contextlib
 import csv
+import io
 import json
 import os
 import pathlib
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import time
 import unittest
+from unittest import mock
 
 from system_test import RVMA, SOURCE, SystemTest
 
@@ -21,7 +24,7 @@ from system_test import RVMA, SOURCE, SystemTest
 PACKAGES = pathlib.Path(RVMA).absolute().parent.parent / "share" / "rvma" / "python"
 sys.path.insert(0, str(PACKAGES))
 
-from rvma_explore import quantities, sampling, sweep, sweep_columns, sweep_effects  # noqa: E402
+from rvma_explore import quantities, sampling, sweep, sweep_columns, sweep_effects, sweep_engines  # noqa: E402
 from rvma_explore.mistakes import Mistakes  # noqa: E402
 from rvma_explore.program import Program  # noqa: E402
 from rvma_explore.sweep_plan import make_plan  # noqa: E402
@@ -354,12 +357,37 @@ class SweepMistakes(SweepTest):
         self.sweep(spec, "--dry-run", status=2)
         self.assertIn("10001 points", self.sweep(spec, "--dry-run", "--yes").stdout)
 
+    def test_what_takes_long_is_told(self):
+        spec = self.spec(seeds=[1, 2], axes={"grid": {"nic.history": {"from": 1, "to": 200, "step": 1}}})
+        program = Program(self.program)
+        options = sweep.parse_arguments([str(spec)])
+        for quiet in (False, True):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), mock.patch.object(sweep_engines.Checked, "SECONDS", 0):
+                plan = sweep.checked_plan(sweep.bounded_spec(options, program), program, self.tmp / "traces", quiet)
+            self.assertEqual(len(plan.points), 400)
+            told = re.findall(r"rvma sweep: (\d+) of 200 configurations checked, 0 s, about \d+ s to go\n", said.getvalue())
+            self.assertEqual(told, [] if quiet else ["64", "128", "192"])
+
+    def test_answers_of_many_points_come_one_by_one(self):
+        asked = []
+        answers = Program(self.program).resolve(asked.append(number) or [f"nic.history={1 + number % 4}"] for number in range(20000))
+        self.assertEqual(next(answers)["config"]["nic"]["history"], 1)
+        children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
+        self.assertEqual(len(children.read_text().split()), 1)  # it has not said all that it has to
+        answers.close()
+        self.assertEqual(children.read_text(), "")
+        with self.assertRaises(Mistakes) as told:
+            list(Program(self.program).resolve([["nic.history=1"]], "--no-such-option"))
+        self.assertIn("--no-such-option", told.exception.lines[0])
+
     def test_the_command_line(self):
         spec = self.spec()
         (self.tmp / "mine").mkdir()
         (self.tmp / "mine" / "thesis.tex").touch()
         for arguments, said in (([], "no specification given"), (["nope.json"], "nope.json:1:1: error: the file cannot be read"),
-                                ([spec, "--engine", "cloud"], "cloud"), ([spec, "--jobs", "0"], "no number of jobs"),
+                                ([spec, "--engine", "cloud"], "cloud"), ([spec, "--output", "x"], "--output x; did you mean --out?"),
+                                ([spec, "--output=x"], "did you mean --out?"), ([spec, "--outputs", "x"], "see rvma sweep --help"), ([spec, "--jobs", "0"], "no number of jobs"),
                                 ([spec, "--out", "mine"], "holds other things"), ([spec, "--gather", "x"], "and --gather"),
                                 (["--gather", "mine"], "expected a directory of rvma sweep"),
                                 ([spec, "--engine", "local", "--profile", "slurm"], "no profiles")):
