@@ -1,10 +1,12 @@
 """Files that appear whole or not at all, and commands that say so where they cannot be written."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
 import sys
+import tempfile
 from pathlib import Path
 
 BAD_INPUT = 2
@@ -37,6 +39,16 @@ def write_whole(path, data):
         file.flush()
         if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             os.fsync(file.fileno())
+
+
+def check_writable(path):
+    """That write_whole() may write it, before long work whose results belong there; OSError if not."""
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not path.exists() or path.is_file():
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
 
 
 def sha256_of(path):

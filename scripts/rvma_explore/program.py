@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from .files import partial_of, sha256_of
@@ -36,10 +37,7 @@ class Program:
     def ask(self, *arguments, text=""):
         """Standard output; raises Mistakes with what it says on standard error where the input was wrong."""
         answer = subprocess.run([self.path, *map(str, arguments)], input=text, capture_output=True, text=True)
-        if answer.returncode != 0:
-            mistakes = Mistakes()
-            mistakes.add_lines(answer.stderr or f"rvma: error: {arguments[0]} ended with status {answer.returncode}")
-            raise mistakes
+        _raise_if_failed(arguments[0], answer.returncode, answer.stderr)
         return answer.stdout
 
     @property
@@ -50,9 +48,28 @@ class Program:
         return self._keys
 
     def resolve(self, assignments, *options):
-        """An answer of `rvma config --batch` (model/cli/config_batch.hpp) for each list of KEY=VALUE."""
-        lines = "".join(json.dumps(entry) + "\n" for entry in assignments)
-        return (json.loads(line) for line in self.ask("config", "--batch", "-", *options, text=lines).splitlines())
+        """An answer of `rvma config --batch` (model/cli/config_batch.hpp) for each list of KEY=VALUE, one after another while
+        the program works on the next: of a million points, all answers would not fit into memory."""
+        with tempfile.TemporaryFile("w+") as questions, tempfile.TemporaryFile("w+") as said:
+            questions.writelines(json.dumps(entry) + "\n" for entry in assignments)
+            questions.seek(0)
+            with subprocess.Popen([self.path, "config", "--batch", "-", *map(str, options)], stdin=questions, stdout=subprocess.PIPE,
+                                  stderr=said, text=True) as child:
+                try:
+                    for line in child.stdout:
+                        yield json.loads(line)
+                except BaseException:  # nobody wants the rest
+                    child.kill()
+                    raise
+            said.seek(0)
+            _raise_if_failed("config", child.returncode, said.read())
+
+
+def _raise_if_failed(command, status, said):
+    if status != 0:
+        mistakes = Mistakes()
+        mistakes.add_lines(said or f"rvma: error: {command} ended with status {status}")
+        raise mistakes
 
 
 def shared_directory(name):

@@ -101,3 +101,20 @@ def guess_family(text):
         except ValueError:
             continue
     return None
+
+
+_PASTED = {"bytes": "B", "ns": "ns", "gbps": "Gbps", "mhz": "MHz", "cycles": "cyc"}
+_BIT_RATE = Family("rate", {unit: factor for unit, factor in _RATE.items() if unit.endswith("bps")}, column_unit="gbps",
+                   column_factor=10 ** 9)
+_OF_COLUMN = {family.column_unit: family for family in (SIZE, TIME, _BIT_RATE, CLOCK, CYCLES)}
+
+
+def unit_of_column(unit):
+    """The unit that numbers of a column of `unit` can be set with; "" if it is no unit of axes."""
+    return _PASTED.get(unit, "")
+
+
+def text_of_column(number, unit):
+    """A number of a column of `unit` as it can be set, in the unit in which it is shortest; None if it is no unit of axes."""
+    family = _OF_COLUMN.get(unit)
+    return family and family.print(round(Fraction(number) * family.column_factor))

@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from . import regress_differences, regress_results, regress_suite
-from .files import exit_status, write_whole
+from .files import check_writable, exit_status, os_error_text, write_whole
 from .mistakes import Mistakes, Position
 
 SAME, DIFFERENT, BAD = 0, 1, 2
@@ -234,6 +234,15 @@ def _choose(suite, pattern):
     return chosen
 
 
+def _check_junit(path):
+    try:
+        if path is not None:
+            check_writable(path)
+    except OSError as failure:
+        raise _command_line_mistake(f"--junit: cannot write {path}: {failure.strerror}",
+                                    "expected a file in a directory that is there") from None
+
+
 def _command_line_mistake(what, expected):
     mistakes = Mistakes()
     mistakes.add(Position("rvma"), f"regress: {what}", expected)
@@ -251,6 +260,7 @@ def main(arguments):
         if options.jobs < 1:
             raise _command_line_mistake(f"--jobs: {options.jobs}", "expected at least 1")
         directory = Path(options.dir) if options.dir is not None else share / "traces"
+        _check_junit(options.junit)
         suite = regress_suite.load(directory, share / "presets")
         runs = _choose(suite, options.filter)
     except Mistakes as mistakes:
@@ -270,7 +280,7 @@ def main(arguments):
             _junit(options.junit, outcomes, stale)
         return (_update if options.update else _compare)(suite, outcomes, stale, limit)
     except OSError as failure:
-        print(f"rvma: error: regress: {failure}", file=sys.stderr)
+        print(f"rvma: error: regress: {os_error_text(failure) if failure.errno else failure}", file=sys.stderr)
         return BAD
 
 

@@ -152,7 +152,7 @@
       svg("path", {class: "front-line", d: "M" + line.map((p) => `${px(p[x])} ${py(p[y])}`).join("L")}, picture);
       kept.forEach(({point, number}, index) => {
         const text = [columns[x], columns[y]].map((column, i) => `${column.label}: ${textOf(i === 0 ? x : y, point)}`)
-          .concat(axes.map((axis) => `${axis.name}: ${exact(point[axis.index])}`))
+          .concat(axes.map((axis) => `${axis.key}: ${exact(point[axis.index])}${point[axis.index] === null ? "" : axis.suffix}`))
           .concat(front.has(index) ? ["on the Pareto front"] : []).join("\n");
         const shape = front.has(index)
           ? svg("rect", {class: "point front", x: px(point[x]) - 5, y: py(point[y]) - 5, width: 10, height: 10}, picture)

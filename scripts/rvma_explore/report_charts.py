@@ -7,6 +7,8 @@ LARGE, SMALL = (640, 230), (340, 170)  # width and height, in pixels where they 
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40
 # Lines are told apart by dashes, and by their labels, not by colour alone.
 DASHES = ["", "7 3", "2 3", "9 3 2 3", "1 4"]
+COLOURS = 5  # c0 .. of the style sheet
+ROOM = 0.03  # of a logarithmic axis, before its least value and behind its greatest
 
 
 def escape(text):
@@ -117,6 +119,22 @@ def path_of(points, x, y, is_step):
     return "".join(words)
 
 
+def line_style(index):
+    """Attributes of the line of that number: after as many as there are colours, each with the next dash."""
+    dash = DASHES[(index + index // COLOURS) % len(DASHES)]
+    return f'class="line c{index % COLOURS}" stroke-dasharray="{dash}"'
+
+
+def log_range(values):
+    """(low, high) of a logarithmic axis: no value lies on its ends, where a line that is upright would not be seen."""
+    low = min((value for value in values if value > 0), default=1e-3)
+    high = max(max(values), low)
+    if high / low < 1.05:
+        return low * 0.9, high * 1.1
+    room = (high / low) ** ROOM
+    return low / room, high * room
+
+
 def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None, size=LARGE):
     """`named`: (name, [(x, y)..]) each; a legend stands above if there are several."""
     named = [(name, points) for name, points in named if points]
@@ -124,21 +142,17 @@ def lines(title, named, x_label, y_label, is_step=True, x_log=False, y_top=None,
         return ""
     xs = [px for _, points in named for px, _ in points]
     ys = [py for _, points in named for _, py in points]
-    low = min(value for value in xs if value > 0) if x_log and any(value > 0 for value in xs) else min(xs)
-    high = max(xs)
-    if x_log and (low <= 0 or high / low < 1.05):
-        low, high = max(low, 1e-3) * 0.9, max(high, 1e-3) * 1.1
+    low, high = log_range(xs) if x_log else (min(xs), max(xs))
     x = Axis(low, high, LEFT, size[0] - RIGHT, x_log)
     y = Axis(0, (y_top or max(ys)) or 1, size[1] - BOTTOM, TOP)
     body = ""
     for index, (name, points) in enumerate(named):
-        body += (f'<path class="line c{index % 5}" stroke-dasharray="{DASHES[index % 5]}" d="{path_of(points, x, y, is_step)}">'
+        body += (f'<path {line_style(index)} d="{path_of(points, x, y, is_step)}">'
                  f"<title>{escape(name)}</title></path>")
     legend = ""
     if len(named) > 1:
         legend = '<p class="legend">' + "".join(
-            f'<span><svg width="34" height="10" aria-hidden="true"><path class="line c{index % 5}" '
-            f'stroke-dasharray="{DASHES[index % 5]}" d="M1 5H33"/></svg> {escape(name)}</span>'
+            f'<span><svg width="34" height="10" aria-hidden="true"><path {line_style(index)} d="M1 5H33"/></svg> {escape(name)}</span>'
             for index, (name, _) in enumerate(named)) + "</p>"
     return legend + chart(title, x, y, x_label, y_label, body, size)
 

@@ -10,6 +10,9 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+from .quantities import unit_of_column
+from .stats_shape import Wrong, check_compare, check_stats
+
 STATS_SCHEMA = "rvma-stats/1"
 COMPARE_SCHEMA = "rvma-compare/1"
 
@@ -42,6 +45,15 @@ class Column:
     is_number: bool = True
     meaning: str = ""
 
+    @property
+    def key(self):
+        """What is set: columns of axes with a unit end in it."""
+        return self.name.removesuffix(f"_{self.unit}") if self.has_key_unit else self.name
+
+    @property
+    def has_key_unit(self):
+        return self.kind == "axis" and unit_of_column(self.unit) != "" and self.name.endswith(f"_{self.unit}")
+
 
 @dataclass
 class Sweep:
@@ -49,6 +61,7 @@ class Sweep:
     columns: list
     points: list    # that ended well: rows, each a list in the order of `columns`
     problems: list  # (point, status, reason) of the others
+    rows: list = None  # of all points, as `points`; None: there are no others
 
 
 def read_text(path):
@@ -61,14 +74,21 @@ def read_text(path):
         raise Unreadable(f"{path}: cannot be read: {failure}") from None
 
 
-def read_json(path, schema):
+def read_json(path, schema, check):
+    """`check` raises Wrong if it is not what it has to be."""
     text = read_text(path)
     try:
         value = json.loads(text)
     except json.JSONDecodeError as failure:
         raise Unreadable(f"{path}:{failure.lineno}:{failure.colno}: is not whole JSON: {failure.msg}") from None
+    except (ValueError, RecursionError) as failure:
+        raise Unreadable(f"{path}: cannot be read: {failure}") from None
     if not isinstance(value, dict) or value.get("schema") != schema:
         raise Unreadable(f"{path}: is not of schema {schema}")
+    try:
+        check(value)
+    except Wrong as wrong:
+        raise Unreadable(f"{path}: {wrong}") from None
     return value
 
 
@@ -120,11 +140,7 @@ def read_links(path):
 
 
 def read_run(directory, name, group=""):
-    stats = read_json(directory / "stats.json", STATS_SCHEMA)
-    for key in ("run", "sim", "totals", "latency_ns", "breakdown_ns", "bandwidth_gbps", "limits", "bottleneck",
-                "config"):
-        if key not in stats:
-            raise Unreadable(f"{directory / 'stats.json'}: has no {key}")
+    stats = read_json(directory / "stats.json", STATS_SCHEMA, check_stats)
     return Run(name, stats, read_series(directory / "series.csv"), read_links(directory / "links.csv"), group)
 
 
@@ -155,7 +171,7 @@ def read_sweep(directory, name):
     at = {column: index for index, column in enumerate(names)}
     problems = [(row[at["point"]], row[at["status"]], row[at["reason"]] if "reason" in at else "")
                 for row in rows if row[at["status"]] != "ok"]
-    rows = [row for row in rows if row[at["status"]] == "ok"]
+    every, rows = rows, [row for row in rows if row[at["status"]] == "ok"]
     columns = []
     for column in names:
         _, unit, kind, meaning = described[column]
@@ -167,7 +183,7 @@ def read_sweep(directory, name):
         if any(size is not None for size in sizes):
             columns.append(Column("on_chip_bytes", "bytes", "result", True, "memory of one NIC as it is configured"))
             rows = [row + [size] for row, size in zip(rows, sizes)]
-    return Sweep(name, columns, rows, problems)
+    return Sweep(name, columns, rows, problems, every)
 
 
 def read_directory(directory):
@@ -177,7 +193,7 @@ def read_directory(directory):
         raise Unreadable(f"{directory}: {'is not a directory' if path.exists() else 'no such directory'}")
     name = str(directory).rstrip("/") or "/"
     if (path / "compare.json").exists():
-        value = read_json(path / "compare.json", COMPARE_SCHEMA)
+        value = read_json(path / "compare.json", COMPARE_SCHEMA, check_compare)
         runs = [read_run(path / row["name"], f"{name}/{row['name']}", name) for row in value["runs"]]
         return runs, [Comparison(name, value["runs"])], []
     if (path / "results.sqlite").exists():

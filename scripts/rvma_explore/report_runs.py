@@ -11,6 +11,9 @@ WINDOW_ADVICE = ('<p class="advice">Make it bigger: what may be on its way to a 
                  '<code>nic.reliability.messages</code>; if congestion control holds packets back, what they met on their way '
                  '(busiest: {unit}, {share:.1%}) or <code>nic.congestion.target</code>. What that gives is not predicted.</p>')
 
+GOODPUT_NOTE = ("Each step of the goodput is the mean of {interval}. A packet counts as a whole where its end entered memory: where a step is "
+                "as short as a few packets, it may lie above the rate of the link.")
+
 PEAKS_NOTE = "Queues: the most that any node's had in each interval of {interval}."
 
 PREDICTION_NOTE = ('<p class="note">Each line is one change by itself, predicted from this run alone. Rates: from how busy all units were; '
@@ -214,11 +217,12 @@ def utilisation(stats):
         bound = "bound_gbps" if "bound_gbps" in limit else "bound_mpps"
         unit = "Gb/s" if bound == "bound_gbps" else "M/s"
         keys = ", ".join(f"<code>{one['key']}</code>" for one in limit.get("widened_by", [])) or "-"
+        did_any = limit["achieved"] or limit[bound]  # else it was busy with other things than what its bound counts
+        achieved = f'{short(limit["achieved"])} of {short(limit[bound])} {unit}' if did_any else "-"
+        tip = f'{limit["achieved"]} of {limit[bound]} {unit}' if did_any else f'busy {limit["share"]:.1%}'
         text = f'<data class="num" data-unit="{escape(limit["unit"])}" value="{limit["share"]}">{limit["share"]:.1%}</data>'
         row = [escape(limit["unit"]),
-               bar(limit["share"], text, f'{limit["unit"]}: {limit["achieved"]} of {limit[bound]} {unit}',
-                   css="hot" if limit["share"] >= 0.75 else ""),
-               f'{short(limit["achieved"])} of {short(limit[bound])} {unit}', keys]
+               bar(limit["share"], text, f'{limit["unit"]}: {tip}', css="hot" if limit["share"] >= 0.75 else ""), achieved, keys]
         kind = kind_of(limit["unit"])
         (more if kind in kinds or len(rows) >= 10 else rows).append(row)
         kinds.add(kind)
@@ -286,7 +290,7 @@ def over_time(run):
         return [(0.0, points[0][1] / scale)] + [(at / size, value / scale) for at, value in points]
     rates = means(run.series, "goodput_gbps")
     text = lines("Goodput over simulated time", [("goodput", from_zero(rates))], name, "Gb/s")
-    text += f'<p class="note">Each step of the goodput is the mean of {ns(rates[0][0])}.</p>'
+    text += f'<p class="note">{GOODPUT_NOTE.format(interval=ns(rates[0][0]))}</p>'
     small = []
     for column in run.series[0]:
         most = max(row[column] for row in run.series)

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from .quantities import text_of_column
+
 # A number with more values than this, and few points at each, is taken in ranges: else the mean of a value is that of a point
 # or two, and their range is chance.
 MOST_VALUES = 8
@@ -112,3 +114,10 @@ def exact(value):
     if isinstance(value, Span):
         return f"{exact(value.low)}..{exact(value.high)}"
     return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def as_set(axis, value):
+    """The same with its unit, as it can be pasted behind `KEY=`."""
+    if isinstance(value, Span):
+        return f"{as_set(axis, value.low)}..{as_set(axis, value.high)}"
+    return text_of_column(value, axis.unit) if axis.has_key_unit and axis.is_number else exact(value)

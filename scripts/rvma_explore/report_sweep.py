@@ -5,8 +5,9 @@ import json
 from collections import Counter
 
 from . import report_sweep_answer
+from .quantities import unit_of_column
 from .report_charts import bar, escape, short, table
-from .report_sensitivity import MOST_RANGES, MOST_VALUES, exact, index_of, sensitivity
+from .report_sensitivity import MOST_RANGES, MOST_VALUES, as_set, exact, index_of, sensitivity
 from .sweep_effects import idle_axes
 
 MOST_POINTS = 5000  # shown; all count for the sensitivities
@@ -53,11 +54,11 @@ def sensitivity_table(sweep, axes, metric):
     rows = []
     found = [(axis, sensitivity(sweep, axis, metric)) for axis in axes]
     for axis, told in sorted(found, key=lambda entry: (-entry[1].explained, -entry[1].spread)):
-        steps = [f"{exact(value)}: {short(mean)}" for value, mean, _ in told.means[:8]]
+        steps = [f"{as_set(axis, value)}: {short(mean)}" for value, mean, _ in told.means[:8]]
         steps += [".."] if len(told.means) > 8 else []
         text = ("-" if told.correlation is None
                 else f'<data class="num" value="{told.correlation:.6f}">{told.correlation:+.2f}</data>')
-        rows.append([f"<code>{escape(axis.name)}</code>", f'<data class="num" value="{told.explained:.6f}">{told.explained:.0%}</data>',
+        rows.append([f"<code>{escape(axis.key)}</code>", f'<data class="num" value="{told.explained:.6f}">{told.explained:.0%}</data>',
                      text, f'<data class="num" value="{told.spread:.6f}">{told.spread:.1%}</data>', escape("; ".join(steps))])
     return table(["key", "explains", "rank correlation", "range of means", "mean at each value, or range of values"], rows)
 
@@ -108,7 +109,8 @@ def first_choices(sweep, metrics, numbers):
 def data_of(sweep, axes):
     """What report.js draws, as JSON that cannot end the element in which it stands."""
     names = {axis.name for axis in axes}
-    columns = [{"name": column.name, "label": label(column), "axis": column.name in names} for column in sweep.columns]
+    columns = [{"name": column.name, "label": label(column), "axis": column.name in names, "key": column.key,
+                "suffix": unit_of_column(column.unit) if column.has_key_unit and column.is_number else ""} for column in sweep.columns]
     data = {"columns": columns, "points": sweep.points[:MOST_POINTS]}
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -136,7 +138,7 @@ def section(sweep, number):
     tables = "".join(f'<div data-metric="{escape(metric.name)}"{"" if metric.name == y else " hidden"}>'
                      f'<p class="printed">Result: <strong>{escape(label(metric))}</strong></p>'
                      + sensitivity_table(sweep, axes, metric) + "</div>" for metric in metrics)
-    names = ", ".join(f"<code>{escape(axis.name)}</code>" for axis in axes) or "none"
+    names = ", ".join(f"<code>{escape(axis.key)}</code>" for axis in axes) or "none"
     telling = [metric for metric in metrics if spread_of(sweep, metric) > LEAST_SPREAD]
     parts = [
         f'<div class="sweep" data-sweep="{number}"><p>{len(sweep.points)} points; keys that vary: {names}.{left}</p>{lost}'
@@ -168,7 +170,8 @@ def nothing(sweep):
 
 def idle(sweep):
     """Keys that changed nothing."""
-    names = ", ".join(f"<code>{escape(name)}</code>" for name in idle_axes(sweep.columns, sweep.points))
+    idle_names = idle_axes(sweep.columns, sweep.points if sweep.rows is None else sweep.rows)
+    names = ", ".join(f"<code>{escape(column.key)}</code>" for column in sweep.columns if column.name in idle_names)
     return f'<p class="idle">Had no effect (points that differ only in it have the same figures): {names}.</p>' if names else ""
 
 

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from .report_charts import escape, short
-from .report_sensitivity import exact, index_of, sensitivity
+from .report_sensitivity import as_set, index_of, sensitivity
 
 _LEAST_GAIN = 1.02       # times as good, of the means
 _LEAST_EXPLAINED = 0.02  # of the variance, beyond chance
@@ -73,9 +73,9 @@ def varied_together(sweep, axes):
 def sentence(axis, others, metric, worst, target, gain):
     unit = f" {metric.unit}" if metric.unit else ""
     points = f"{worst[2]} and {target[2]} points"
-    together = " together with " + ", ".join(f"<code>{escape(other.name)}</code>" for other in others) if others else ""
-    return (f"<code>{escape(axis.name)}</code> from {escape(exact(worst[0]))} to "
-            f"<strong>{escape(exact(target[0]))}</strong>{together}: "
+    together = " together with " + ", ".join(f"<code>{escape(other.key)}</code>" for other in others) if others else ""
+    return (f"<code>{escape(axis.key)}</code> from {escape(as_set(axis, worst[0]))} to "
+            f"<strong>{escape(as_set(axis, target[0]))}</strong>{together}: "
             f'<data class="num" data-step="{escape(axis.name)}" value="{gain:.6f}">\u00d7{gain:.2f}</data> '
             f"({escape(metric.name)} {short(worst[1])} \u2192 {short(target[1])}{escape(unit)}, means of {points})")
 

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -31,7 +32,9 @@ _LISTED = 20
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise command_line_mistake(message, "see rvma sweep --help")
+        # Sub-commands that write one file have --output.
+        is_output = message.startswith("unrecognized arguments:") and re.search(r" --output(=| |$)", message)
+        raise command_line_mistake(message, "did you mean --out?" if is_output else "see rvma sweep --help")
 
 
 def _positive(text):
@@ -230,16 +233,24 @@ def dry_run(options, program, directory):
         sweep_engines.check_snakemake(options.profile, options.more)
     spec = bounded_spec(options, program)
     with tempfile.TemporaryDirectory() as scratch:
-        plan = make_plan(spec, program, Path(scratch))
+        plan = checked_plan(spec, program, Path(scratch), options.quiet)
     print_warnings(plan)
     print_plan(spec, plan, unfinished(directory, plan), directory)
     return FINE
 
 
-def plan_in(directory, is_new, spec, program):
+def checked_plan(spec, program, trace_directory, quiet):
+    progress = sweep_engines.Checked(spec.points() // max(1, len(spec.seeds)), quiet)
+    try:
+        return make_plan(spec, program, trace_directory, progress)
+    finally:
+        progress.end()
+
+
+def plan_in(directory, is_new, spec, program, quiet):
     """The plan; a directory that was made for it goes again where it is wrong."""
     try:
-        return make_plan(spec, program, directory / "traces")
+        return checked_plan(spec, program, directory / "traces", quiet)
     except (Mistakes, OSError):
         if is_new:
             shutil.rmtree(directory, ignore_errors=True)
@@ -252,7 +263,7 @@ def run(options, program, directory):
     spec = bounded_spec(options, program)
     is_new = not directory.exists()
     with locked(directory) as lock:
-        plan = plan_in(directory, is_new, spec, program)
+        plan = plan_in(directory, is_new, spec, program, options.quiet)
         print_warnings(plan)
         todo = unfinished(directory, plan)
         if todo:
@@ -275,7 +286,7 @@ def run(options, program, directory):
         if ids:
             progress.tell(last=True)
         status = gather_only(directory, options.quiet)
-        if interrupted:
+        if interrupted and unfinished(directory, plan):
             print("rvma sweep: interrupted; the same command goes on where it stopped", file=sys.stderr)
         return status
 
@@ -299,7 +310,7 @@ def run_points(options, directory, ids, program, progress, lock):
 
 
 def _terminate(*_):
-    raise sweep_engines.Terminated
+    raise KeyboardInterrupt
 
 
 def main(arguments):

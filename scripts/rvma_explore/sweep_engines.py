@@ -1,5 +1,6 @@
 """What runs the points that are left: Snakemake, or a pool in this process. Both leave the same files."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -16,35 +17,66 @@ from .with_parent import child_of_this
 
 _PACKAGE = Path(__file__).parent
 _POLL_S = 0.2
+_GRACE_S = 10  # for Snakemake to end by itself
 _PROFILE_JOBS = 100  # what the shipped profile lets run at a time
 _MOST_IN_BATCH = 20
 
 
-class Terminated(KeyboardInterrupt):
-    """This process alone was told to end."""
-
-
-class Progress:
-    """How many points are finished, on stderr: a line that changes on a terminal, else one from time to time."""
+class _Teller:
+    """What has been done so far, on stderr: a line that changes on a terminal, else one from time to time."""
     SECONDS = 10
 
-    def __init__(self, directory, ids, quiet):
-        self.points, self.left, self.total = Path(directory) / "points", set(ids), len(ids)
+    def __init__(self, quiet):
         self.quiet, self.terminal = quiet, sys.stderr.isatty()
         self.began = self.told = time.monotonic()
 
-    def tell(self, last=False):
+    def is_due(self, last=False):
         now = time.monotonic()
         if self.quiet or (not last and now - self.told < (1 if self.terminal else self.SECONDS)):
-            return
+            return False
         self.told = now
-        self.left -= {name.removesuffix(".json") for name in os.listdir(self.points) if name.endswith(".json")}
-        done = self.total - len(self.left)
-        text = f"rvma sweep: {done} of {self.total} points run, {now - self.began:.0f} s"
-        if done and self.left:
-            text += f", about {(now - self.began) / done * len(self.left):.0f} s to go"
+        return True
+
+    def say(self, done, total, what, last=False):
+        took = self.told - self.began
+        text = f"rvma sweep: {done} of {total} {what}, {took:.0f} s"
+        if 0 < done < total:
+            text += f", about {took / done * (total - done):.0f} s to go"
         print(f"\r\033[K{text}" if self.terminal else text, end="\n" if last or not self.terminal else "",
               file=sys.stderr, flush=True)
+
+
+class Checked(_Teller):
+    """How many configurations of a plan were checked. Nothing is said of what takes no time."""
+    _ASKED_EVERY = 64
+
+    def __init__(self, total, quiet):
+        super().__init__(quiet)
+        self.done, self.total, self.has_told = 0, total, False
+
+    def __call__(self):
+        self.done += 1
+        if self.done % self._ASKED_EVERY == 0 and self.is_due():
+            self.has_told = True
+            self.say(self.done, self.total, "configurations checked")
+
+    def end(self):
+        """The next line begins at its beginning."""
+        if self.has_told and self.terminal:
+            print(file=sys.stderr, flush=True)
+
+
+class Progress(_Teller):
+    """How many points are finished."""
+
+    def __init__(self, directory, ids, quiet):
+        super().__init__(quiet)
+        self.points, self.left, self.total = Path(directory) / "points", set(ids), len(ids)
+
+    def tell(self, last=False):
+        if self.is_due(last):
+            self.left -= {name.removesuffix(".json") for name in os.listdir(self.points) if name.endswith(".json")}
+            self.say(self.total - len(self.left), self.total, "points run", last)
 
 
 def run_local(directory, ids, program, jobs, progress):
@@ -118,23 +150,65 @@ def complaints(text):
     return list(dict.fromkeys(errors or lines))[-3:]
 
 
+def _own_group():
+    """For `preexec_fn`, of what shall be told to end together. It listens even where this process was started deaf to
+    interrupts, as a shell without job control starts what it does not wait for."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _end_group(child, is_cluster):
+    """As Ctrl-C would: jobs of a cluster are cancelled, runs on this machine killed, points under way left without outcome."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGINT)
+    try:
+        child.wait(None if is_cluster else _GRACE_S)
+    except subprocess.TimeoutExpired:
+        child.kill()  # and what it has started ends with it
+        child.wait()
+
+
+@contextlib.contextmanager
+def _stopped_together(child):
+    """Ctrl-Z stops the child's group as well, and what goes on goes on together."""
+    def stop(*_):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGCONT)
+
+    before = signal.getsignal(signal.SIGTSTP)
+    if before == signal.SIG_DFL:
+        signal.signal(signal.SIGTSTP, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
+
+
 def run_snakemake(directory, jobs, program, profile, more, progress, lock):
     """Its output goes to snakemake.log. Should this process die, it dies too, with the runs under way; jobs of a cluster it
     cancels first, and holds the lock until then."""
     log = Path(directory) / "snakemake.log"
     environment = {**os.environ, "RVMA": str(program.path), "RVMA_PYTHON": sys.executable}
-    at_death = signal.SIGINT if profile or more else signal.SIGKILL
+    is_cluster = bool(profile or more)
+    end_with_this = child_of_this(signal.SIGINT if is_cluster else signal.SIGKILL)
+
+    def before_it_starts():
+        _own_group()
+        end_with_this()
+
     with open(log, "wb") as out:
         child = subprocess.Popen(snakemake_command(directory, jobs, profile, more), stdin=subprocess.DEVNULL, stdout=out,
                                  stderr=subprocess.STDOUT, env=environment, pass_fds=(lock.fileno(),),
-                                 preexec_fn=child_of_this(at_death))
+                                 preexec_fn=before_it_starts)
         try:
-            while child.poll() is None:
-                progress.tell()
-                time.sleep(_POLL_S)
-        except KeyboardInterrupt as interrupt:
-            if isinstance(interrupt, Terminated):  # an interrupt from the terminal has reached it as well
-                child.send_signal(signal.SIGINT)
-            child.wait()  # it cancels jobs of a cluster, and lets those on this machine end
+            with _stopped_together(child):
+                while child.poll() is None:
+                    progress.tell()
+                    time.sleep(_POLL_S)
+        except KeyboardInterrupt:
+            _end_group(child, is_cluster)
             raise
     return child.returncode

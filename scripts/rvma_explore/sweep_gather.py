@@ -16,9 +16,10 @@ from .quantities import INTEGER as PLAIN
 from .quantities import family_of
 from .sweep_columns import INTEGER, REAL, TEXT, Column
 from .sweep_effects import idle_axes
-from .sweep_point import read_outcome
+from .sweep_point import is_damaged, read_result
 
 MANIFEST_SCHEMA = "rvma-sweep-points/1"
+_NAMED = 20  # damaged points
 _SQLITE_MAX = 2 ** 63 - 1
 _HOST = (("wall_s", "sim.wall_s"), ("packets_per_wall_s", "sim.packets_per_wall_s"),
          ("peak_rss_bytes", "sim.peak_rss_bytes"))
@@ -33,6 +34,8 @@ def read_manifest(directory):
         raise command_line_mistake(f"{path} cannot be read: {failure}", "expected a directory of rvma sweep") from None
     if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST_SCHEMA:
         raise command_line_mistake(f"{path} is not of schema {MANIFEST_SCHEMA}")
+    if not all(isinstance(manifest.get(part), list) for part in ("axes", "columns", "points")):
+        raise command_line_mistake(f"{path} is not whole", "expected what rvma sweep writes; the same sweep writes it again")
     return manifest
 
 
@@ -44,11 +47,12 @@ class _Gatherer:
         self.asked = self.manifest["columns"]
         self.known_paths = set()
         self.rows, self.host_rows, self.kinds = [], [], set()
-        self.notes = []
+        self.notes, self.damaged = [], []
 
     def gather(self):
         for number, point in enumerate(self.manifest["points"]):
             self.add(number, point)
+        self.note_damaged()
         columns = self.columns()
         columns = [self.typed(column) for column in columns]
         self.note_idle_axes(columns)
@@ -61,14 +65,18 @@ class _Gatherer:
         return self.rows
 
     def add(self, number, point):
-        outcome = read_outcome(self.directory, point["id"]) or {"status": "not_run", "reason": ""}
+        outcome, stats = read_result(self.directory, point["id"])
+        if outcome is None:
+            if is_damaged(self.directory, point["id"]):
+                self.damaged.append(point["id"])
+            outcome = {"status": "not_run", "reason": ""}
         row = {"point": number, "id": point["id"], "trace": point["trace"], "protocol": point["protocol"],
                "seed": point["seed"], "status": outcome["status"], "reason": outcome["reason"]}
         for key, column, family in self.axes:
             text = point["values"][key]
             kind = family_of(family, text)
             row[column.name] = kind.in_column(kind.parse(text)) if kind else text
-        numbers = self.numbers(point["id"]) if outcome["status"] in ("ok", "failed") else {}
+        numbers = self.numbers(stats) if stats is not None else {}
         for column in columns_of.RESULTS if numbers else []:
             if column.protocol not in ("", point["protocol"]):
                 continue
@@ -83,9 +91,8 @@ class _Gatherer:
             self.host_rows.append([number, outcome.get("tries"), outcome.get("elapsed_s"),
                                    *(numbers.get(path) for _, path in _HOST)])
 
-    def numbers(self, point_id):
-        text = (self.directory / "points" / point_id / "stats.json").read_text()
-        numbers = columns_of.flatten(json.loads(text, parse_float=Decimal))
+    def numbers(self, stats):
+        numbers = columns_of.flatten(stats)
         if self.asked and len(self.known_paths) < 200_000:
             self.known_paths.update(numbers)
         return numbers
@@ -104,8 +111,17 @@ class _Gatherer:
                                   + (f"; did you mean {quoted(nearest)}?" if nearest else ""))
         return [*columns_of.POINT, *(column for _, column, _ in self.axes), *columns_of.RESULTS, *shares, *asked]
 
+    def note_damaged(self):
+        points = self.directory / "points"
+        for point_id in self.damaged[:_NAMED]:
+            self.notes.append(f"the results of {points / point_id} are damaged: the point counts as not run")
+        if len(self.damaged) > _NAMED:
+            self.notes.append(f"the results of {len(self.damaged) - _NAMED} more points are damaged")
+        if self.damaged:
+            self.notes.append("rvma sweep with the same specification runs what is damaged again")
+
     def note_idle_axes(self, columns):
-        rows = [[row.get(column.name) for column in columns] for row in self.rows if row["status"] == "ok"]
+        rows = [[row.get(column.name) for column in columns] for row in self.rows]
         keys = {column.name: key for key, column, _ in self.axes}
         self.notes += [f"{keys[name]} had no effect: points that differ only in it have the same figures"
                        for name in idle_axes(columns, rows)]

@@ -44,8 +44,9 @@ class Plan:
 
 
 class _Planner:
-    def __init__(self, spec, program, trace_directory):
+    def __init__(self, spec, program, trace_directory, progress):
         self.spec, self.program, self.directory = spec, program, trace_directory
+        self.progress = progress
         self.mistakes = Mistakes()
         self.mistakes.lines += spec.missing.lines
         self.topology_hashes = {}
@@ -132,6 +133,7 @@ class _Planner:
             try:
                 answers = self.program.resolve(sets, *base, "--trace", trace.path, "--protocol", protocol)
                 for number, answer in zip(numbers, answers, strict=True):
+                    self.progress()
                     result[number] = (trace, self.digest(answer) if "config" in answer else None)
                     for error in answer.get("errors", []):
                         refused.setdefault((error["what"], error["expected"]), []).append(combinations[number])
@@ -209,7 +211,8 @@ def _text(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def make_plan(spec, program, trace_directory):
+def make_plan(spec, program, trace_directory, progress=lambda: None):
     """All points of `spec`, in order: traces, then axes, protocols and seeds, the last varying fastest. Traces are
-    generated into `trace_directory`. Raises Mistakes if anything in any point is wrong."""
-    return _Planner(spec, program, trace_directory).plan()
+    generated into `trace_directory`. Raises Mistakes if anything in any point is wrong. `progress` is called for each
+    configuration that was checked."""
+    return _Planner(spec, program, trace_directory, progress).plan()

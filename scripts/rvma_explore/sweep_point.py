@@ -4,7 +4,7 @@ A sweep's directory holds
     sweep.json            the points, in order
     jobs/ID.json          how to run a point
     points/ID/            what its run wrote
-    points/ID.json        its outcome; it appears last, whole: what has one is finished
+    points/ID.json        its outcome; it appears last, whole: what has one, and its results, is finished
 """
 
 import json
@@ -15,15 +15,18 @@ import subprocess
 import sys
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 
 from .files import os_error_text, sha256_of, write_whole
 from .quantities import TIME
+from .stats_shape import Wrong, check_stats
 from .with_parent import child_of_this, end_with_parent
 
 OUTCOME_SCHEMA = "rvma-sweep-outcome/1"
 # By exit status of the program. All that is not in it, and what was cut short by the machine, is `killed`: worth another try.
 STATUS = {0: "ok", 1: "failed", 2: "bad_input", 3: "model_error"}
+WITH_RESULTS = ("ok", "failed")
 # How run.problems of stats.json begin where the machine, not the input, ended a run.
 _CUT_SHORT = ("--wall-limit reached", "--memory-limit reached", "stopped by a signal")
 _STDERR_BYTES = 16384  # of what it said, those in which the reason is looked for
@@ -148,30 +151,55 @@ def _judge(exit_status, said, scratch):
         return {**found, "status": "killed"}  # results that could not be written
     if exit_status > 1:
         return found
-    problems = _problems(scratch / "stats.json")
-    if problems is None:
+    stats = _read_stats(scratch / "stats.json")
+    if stats is None:
         return {**found, "status": "killed", "reason": found["reason"] or "it left no results"}
+    problems = stats["run"]["problems"]
     if exit_status == 1 and problems:
         cut_short = problems[0].startswith(_CUT_SHORT)
         return {**found, "status": "killed" if cut_short else "failed", "reason": problems[0].splitlines()[0]}
     return found
 
 
-def _problems(stats):
-    """run.problems of a whole stats.json; None if there is none."""
+def _read_stats(path):
+    """A whole stats.json, numbers exactly as they stand there; None if it is none."""
     try:
-        return json.loads(stats.read_text())["run"]["problems"]
-    except (OSError, ValueError, KeyError):
+        stats = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        check_stats(stats)
+    except (OSError, ValueError, RecursionError, Wrong):
         return None
+    return stats
+
+
+def read_result(directory, point_id):
+    """(outcome, stats.json of a run that left one) of a finished point; (None, None) if it is not finished. A point whose
+    files are damaged is not."""
+    points = Path(directory) / "points"
+    try:
+        outcome = json.loads((points / f"{point_id}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None, None
+    if not _is_outcome(outcome):
+        return None, None
+    if outcome["status"] not in WITH_RESULTS:
+        return outcome, None
+    stats = _read_stats(points / point_id / "stats.json")
+    return (outcome, stats) if stats is not None else (None, None)
+
+
+def _is_outcome(value):
+    return (isinstance(value, dict) and value.get("schema") == OUTCOME_SCHEMA
+            and value.get("status") in (*STATUS.values(), "killed") and isinstance(value.get("reason"), str))
 
 
 def read_outcome(directory, point_id):
     """Of a finished point; None if it is not finished."""
-    try:
-        outcome = json.loads((Path(directory) / "points" / f"{point_id}.json").read_text())
-    except (OSError, ValueError):
-        return None
-    return outcome if outcome.get("schema") == OUTCOME_SCHEMA else None
+    return read_result(directory, point_id)[0]
+
+
+def is_damaged(directory, point_id):
+    """Whether it was finished, and its files no longer say what came of it."""
+    return (Path(directory) / "points" / f"{point_id}.json").exists() and read_outcome(directory, point_id) is None
 
 
 def main(arguments):

@@ -66,6 +66,29 @@ class Import(unittest.TestCase):
                 files = sorted(self.dir.glob("chakra.*.et")) if name == "chakra" else [output]
                 self.plays(name, files)
 
+    def test_what_cannot_be_generated_is_an_error(self):
+        (self.dir / "file").touch()
+        for arguments, said in ((["chakra"], "expected --output PREFIX"), (["chakra", "--training"], "expected --output PREFIX"),
+                                (["goal", "--output", self.dir / "no" / "x"], "/no/x: No such file or directory"),
+                                (["chakra", "--output", self.dir / "no" / "x"], "/no/x.0.et: No such file or directory"),
+                                (["hpcc", "--output", self.dir / "file" / "x"], "/file/x: Not a directory"),
+                                (["hpcc", "--topology", self.dir / "no" / "t", "--output", self.dir / "x"], "/no/t: No such file"),
+                                (["htsim", "--output", "/dev/full"], "/dev/full: No space left on device"),
+                                (["goal", "--training"], "--training: goal has no such option; it is one of chakra"),
+                                (["goal", "--topology", "t"], "--topology: goal has no such option; it is one of hpcc")):
+            with self.subTest(arguments=arguments):
+                done = subprocess.run([sys.executable, GENERATE, *map(str, arguments)], capture_output=True, text=True, cwd=self.dir)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+                self.assertIn(said, done.stderr)
+                self.assertIn("generate-workload: error: ", done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
+    def test_without_a_file_it_goes_to_standard_output(self):
+        made = subprocess.run([sys.executable, GENERATE, "goal", "--ranks", "3"], capture_output=True, check=True).stdout
+        subprocess.run([sys.executable, GENERATE, "goal", "--ranks", "3", "--output", self.dir / "goal"], check=True)
+        self.assertEqual(made, (self.dir / "goal").read_bytes())
+        self.assertIn(b"num_ranks 3\n", made)
+
     def test_collectives_play(self):
         if not has_chakra():
             self.skipTest("built without protobuf")

@@ -87,6 +87,13 @@ class Regress(unittest.TestCase):
         self.assertEqual((suite.get("tests"), suite.get("failures")), ("3", "1"))
         self.assertEqual([case.get("name") for case in suite if case.find("failure") is not None], ["ping"])
 
+    def test_a_junit_file_that_cannot_be_written_is_told_before_anything_runs(self):
+        for place, why in ((self.dir / "no" / "x", "No such file or directory"), (self.dir, "Is a directory"),
+                           (self.dir / "put.trace" / "x", "Not a directory")):
+            said = self.regress("--update", "--junit", place, status=2)
+            self.assertIn(f"rvma: error: regress: --junit: cannot write {place}: {why}; expected", said)
+            self.assertFalse((self.dir / "expected").exists())
+
     def test_differences_are_grouped_by_statistic(self):
         self.regress("--update")
         manifest = json.loads(json.dumps(MANIFEST))

@@ -91,6 +91,30 @@ class ReportSweepAnswers(unittest.TestCase):
         self.assertIn("<code>read</code> from 4 to <strong>1</strong> together with <code>write</code>: ", text)
         self.assertEqual(text.count("<li>"), 2)
 
+    def test_keys_and_values_can_be_pasted(self):
+        columns = [("nic.transmit.buffer_bytes", "bytes", "axis"), ("fabric.link.rate_gbps", "gbps", "axis"),
+                   ("host.pcie.read_latency_ns", "ns", "axis"), ("nic.clock_mhz", "mhz", "axis"), ("nic.table.latency_cycles", "cycles", "axis"),
+                   ("nic.windows.on_chip", "", "axis"), ("idle.size_bytes", "bytes", "axis"), ("time_ns", "ns", "result")]
+        points = [(131072 * size, 400.0 / size, 1500.0 / size, 1000.0 * size, size, 7 * size, 64 * size, 100 / size) for size in (1, 2, 4)]
+        sweep = sweep_of(columns, points)
+        table = report_sweep.sensitivity_table(sweep, report_sweep.axes_of(sweep), column(sweep, "time_ns"))
+        for text in ("<code>nic.transmit.buffer</code>", "128KiB: 100; 256KiB: 50; 512KiB: 25", "<code>fabric.link.rate</code>",
+                     "100Gbps: 25; 200Gbps: 50; 400Gbps: 100", "<code>host.pcie.read_latency</code>", "375ns: 25; 750ns: 50; 1500ns: 100",
+                     "<code>nic.clock</code>", "1GHz: 100; 2GHz: 50", "<code>nic.table.latency</code>", "1cyc: 100; 2cyc: 50",
+                     "<code>nic.windows.on_chip</code>", "7: 100; 14: 50"):
+            self.assertIn(text, table)
+        answer = report_sweep_answer.answer(sweep, report_sweep.axes_of(sweep)[:2], report_sweep.metrics_of(sweep))
+        self.assertIn("<code>nic.transmit.buffer</code> from 128KiB to <strong>512KiB</strong> together with <code>fabric.link.rate</code>", answer)
+        page = report_sweep.section(sweep, 0)
+        self.assertIn("keys that vary: <code>nic.transmit.buffer</code>, <code>fabric.link.rate</code>, ", page)
+        flat = [(1.5, size, 5) for size in (1, 2)]
+        page = report_sweep.section(sweep_of([("x_ns", "ns", "axis"), ("y_bytes", "bytes", "axis"), ("time_ns", "ns", "result")], flat +
+                                             [(2.5, size, 6) for size in (1, 2)]), 0)
+        self.assertIn("same figures): <code>y</code>.", page)
+        self.assertIn("1500ps: 5; 2500ps: 6", page)
+        span = report_sensitivity.Span(100.0, 10000.0)
+        self.assertEqual(report_sensitivity.as_set(report_load.Column("x_ns", "ns", "axis"), span), "100ns..10us")
+
     def test_the_first_axes_of_the_front_mean_something(self):
         columns = [("gen.size_bytes", "bytes", "axis"), ("bytes_delivered", "bytes", "result"), ("time_ns", "ns", "result"),
                    ("put_to_completion_p50_ns", "ns", "result"), ("goodput_gbps", "Gb/s", "result"), ("on_chip_bytes", "bytes", "result"),

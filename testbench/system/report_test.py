@@ -16,7 +16,7 @@ from system_test import SOURCE, SystemTest
 
 sys.path.insert(0, os.path.join(SOURCE, "scripts"))
 
-from rvma_explore import report_load, report_sensitivity, report_sweep  # noqa: E402
+from rvma_explore import report_charts, report_load, report_page, report_sensitivity, report_sweep  # noqa: E402
 
 
 class Page(html.parser.HTMLParser):
@@ -77,6 +77,25 @@ class ReportTest(SystemTest):
 
 def stats_of(directory):
     return json.loads((directory / "stats.json").read_text())
+
+
+def changed(stats, path, value):
+    """A copy with another value at `path`."""
+    if not path:
+        return value
+    name = int(path[0]) if isinstance(stats, list) else path[0]
+    copy = list(stats) if isinstance(stats, list) else dict(stats)
+    copy[name] = changed(stats[name], path[1:], value)
+    return copy
+
+
+def members(stats, path=()):
+    """Paths of all members, of lists the first entries', and of units those of one node."""
+    inner = stats.items() if isinstance(stats, dict) else list(enumerate(stats))[:1] if isinstance(stats, list) else ()
+    for name, value in inner:
+        if not (path == ("units",) and name.startswith("node1")):
+            yield (*path, name)
+            yield from members(value, (*path, name))
 
 
 def figure_of(stats, key):
@@ -162,6 +181,27 @@ class Report(ReportTest):
         self.assertNotIn("Simulated time, ns", page.texts["comparison"])
         self.assertIn("transmit.buffer_bytes, at most 64 KiB", page.texts["run0"])
 
+    def test_lines_can_be_told_apart(self):
+        several = report_charts.lines("t", [(str(number), [(1, 0), (2, number)]) for number in range(25)], "x", "y")
+        styles = re.findall(r'<path class="line (c\d)" stroke-dasharray="([^"]*)" d="M1 5H33"', several)
+        self.assertEqual((len(styles), len(set(styles))), (25, 25))
+        # One value is an upright line, and does not lie on an axis.
+        for others in ([], [("wide", [(200, 0), (9000, 100)])], [("before", [(2, 0), (100, 100)])], [("0", [(0, 0), (100, 100)])]):
+            with self.subTest(others=others):
+                drawn = report_charts.lines("t", [("one", [(100, 0), (100, 100)]), *others], "x", "y", x_log=True, is_step=False)
+                x, again = map(float, re.search(r'd="M([\d.]+) [\d.]+L([\d.]+) [\d.]+"><title>one', drawn).groups())
+                self.assertEqual(x, again)
+                self.assertGreater(x, report_charts.LEFT + 10)
+                self.assertLess(x, report_charts.LARGE[0] - report_charts.RIGHT - 10)
+
+    def test_what_a_unit_did_not_count_is_left_out(self):
+        run = self.results("one", SOURCE / "traces/pingpong.trace")
+        stats = stats_of(run)
+        self.assertNotEqual(stats["limits"][0]["share"], 0)
+        stats["limits"][0].update(achieved=0, bound_gbps=0)
+        (run / "stats.json").write_text(json.dumps(stats))
+        self.assertNotIn("0 of 0", (self.tmp / self.report(run)).read_text())
+
     def test_a_comparison_brings_its_runs(self):
         out = self.tmp / "cmp"
         self.assertEqual(self.rvma("compare", SOURCE / "traces/pingpong.trace", "--out", out).status, 0)
@@ -191,6 +231,17 @@ class Report(ReportTest):
         case("cut", "stats.json:", **{"stats.json": whole[:len(whole) // 2]})
         case("other", "rvma-stats/1", **{"stats.json": '{"schema":"rvma-stats/9"}'})
         case("thin", "has no run", **{"stats.json": '{"schema":"rvma-stats/1"}'})
+        for path, value, wanted in (
+                ("limits", None, "limits is null; expected a list"), ("latency_ns", {}, "has no latency_ns.put_to_completion"),
+                ("breakdown_ns", {"x": "y"}, "has no breakdown_ns.samples"), ("config", [], "config is []; expected an object"),
+                ("limits.0.share", "much", "limits.0.share is 'much'; expected a number from 0"),
+                ("limits.0.widened_by.0.key", "nic.no", "has no config.nic.no"),
+                ("breakdown_ns.total", 1, "breakdown_ns.total is 1; expected the sum of the stages"),
+                ("latency_quantiles.put_to_ack.0", [1], "latency_quantiles.put_to_ack.0 is [..]; expected 2 entries")):
+            case(f"shape-{path}", f"stats.json: {wanted}", **{"stats.json": json.dumps(changed(json.loads(whole), path.split("."), value))})
+        case("deep", "stats.json: ", **{"stats.json": "[" * 100_000})
+        for number, text in enumerate(("{}", '{"runs": []}', '{"runs": [{"name": 1}]}', '{"runs": [{"name": "rvma", "x": null}]}')):
+            case(f"pair{number}", "compare.json: ", **{"compare.json": json.dumps({"schema": "rvma-compare/1", **json.loads(text)})})
         case("row", "series.csv:3:1", **{"stats.json": whole, "series.csv": "time_ns,goodput_gbps\n1,2\n3\n"})
         for name, line, text in (("garbage", 1, "What a lovely day.\n"), ("zeros", 1, "\0\0\0\n"), ("nothing", 1, ""),
                                  ("word", 3, "time_ns,goodput_gbps\n1,2\n3,many\n"),
@@ -211,7 +262,27 @@ class Report(ReportTest):
                 self.assertFalse(output.exists())
         self.expect_error(self.rvma("report", run, "--output", self.tmp / "no" / "page.html"), "--output")
         self.expect_error(self.rvma("report"), "DIR")
+        self.assertEqual(self.rvma("report", run, "--out", self.tmp / "page.html").status, 0)  # as other sub-commands have it
         self.assertEqual([entry.name for entry in self.tmp.iterdir() if "partial." in entry.name], [])
+
+
+    def test_what_is_read_is_shown_or_refused(self):
+        """Whatever member of stats.json is not what it should be."""
+        run = self.results("one", SOURCE / "traces/pingpong.trace")
+        whole = stats_of(run)
+        self.assertFalse(self.is_refused(whole, run))
+        refused = sum(self.is_refused(changed(whole, path, value), run)
+                      for path, value in zip(members(whole), itertools.cycle([None, {}, [], "x", "x"])))
+        self.assertGreater(refused, 500)
+
+    def is_refused(self, stats, run):
+        (run / "stats.json").write_text(json.dumps(stats))
+        try:
+            runs = [report_load.read_run(run, "one")]
+        except report_load.Unreadable:
+            return True
+        report_page.page("title", runs, [], [])
+        return False
 
 
 class ReportSeries(ReportTest):
@@ -268,9 +339,13 @@ class ReportSeries(ReportTest):
         two = self.results("two", SOURCE / "traces/random.trace", "--check", "--wall-limit", "200s")
         self.assertEqual((one / "series.csv").read_bytes(), (two / "series.csv").read_bytes())
 
+    def test_it_says_why_a_step_may_lie_above_the_rate(self):
+        page = self.page(self.results("one", SOURCE / "traces/pingpong.trace"))
+        self.assertRegex(page.texts["run0"], "Each step of the goodput is the mean of .*may lie above the rate of the link")
+
     def test_the_page_draws_it(self):
         page = self.page(self.results("stream", SOURCE / "traces/stream.trace"))
-        self.assertIn("Queues: the fullest", page.texts["run0"])
+        self.assertIn("Queues: the most that any node's had", page.texts["run0"])
         self.assertIn("transmit.buffer_bytes", page.texts["run0"])
 
     def test_goodput_of_traffic_that_comes_and_goes_is_a_mean(self):
@@ -449,6 +524,18 @@ class ReportInBrowser(BrowserTest):
         page.media("light", "print")
         self.assertEqual(page.evaluate("getComputedStyle(document.querySelector('nav')).display"), "none")
 
+    def test_what_to_change_is_in_sight(self):
+        name = "results-of-the-thirtieth-of-november"
+        page = self.open(self.results("pingpong", SOURCE / "traces/pingpong.trace"), self.results(name, SOURCE / "traces/stream.trace"))
+        self.assertIn(" from ", page.evaluate("document.querySelector('#summary tbody tr').lastChild.textContent"))
+        for width in (1000, 1050, 1100, 1240):
+            with self.subTest(width=width):
+                page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+                self.assertEqual(page.evaluate("innerWidth"), width)
+                for box in ("table", "tbody tr td:last-child code"):
+                    right = page.evaluate(f"document.querySelector('#summary {box}').getBoundingClientRect().right")
+                    self.assertLessEqual(right, page.evaluate("document.querySelector('#summary .scroll').getBoundingClientRect().right"))
+
     @staticmethod
     def front(points, x, y, sign_x, sign_y):
         """By its definition: no other point is at least as good in both and better in one."""
@@ -478,7 +565,8 @@ class ReportInBrowser(BrowserTest):
                 page.hover(".point")
                 text = page.evaluate("document.getElementById('tip').hidden ? '' : document.getElementById('tip').textContent")
                 self.assertIn(f"nic.windows.policy: {points[number]['nic.windows.policy']}", text)
-                self.assertIn(f"nic.windows.on_chip: {points[number]['nic.windows.on_chip']}", text)
+                self.assertIn(f"nic.windows.on_chip: {points[number]['nic.windows.on_chip']}\n", text)
+                self.assertIn(f"fabric.link.rate: {points[number]['fabric.link.rate_gbps']:g}Gbps\n", text)
                 # The sensitivity that belongs to the result chosen.
                 page.evaluate("""(() => { const e = document.querySelector('select[data-role="metric"]');
                     e.value = "goodput_gbps"; e.dispatchEvent(new Event("change")); })()""")

@@ -188,19 +188,49 @@ class SweepParent(SweepTest):
     def test_snakemake(self):
         self.killed_alone("snakemake")
 
-    def test_an_interrupt_says_how_to_go_on_and_little_else(self):
+    def interrupted(self, engine, number, *, deaf=False):
+        """The sweep alone gets signal `number`. `deaf`: SIGINT is ignored when it starts, as of a script's background jobs."""
         self.make_program(pause=0.5)
-        spec = self.spec(seeds={"from": 1, "to": 50})
-        sweep = subprocess.Popen(self.command(spec, "--out", "o", "--jobs", "1", "--engine", "local"), cwd=self.tmp,
+        self.log.write_text("")
+        out = f"{engine} {number}"
+        command = self.command(self.spec(seeds={"from": 1, "to": 50}), "--out", out, "--jobs", "1", "--engine", engine)
+        sweep = subprocess.Popen(["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command] if deaf else command, cwd=self.tmp,
                                  env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(sweep.kill)
         wait_until(self, lambda: self.runs_of() >= 2)
-        sweep.send_signal(signal.SIGINT)
-        out, errors = sweep.communicate(timeout=60)
+        before = self.runs_of()
+        sweep.send_signal(number)
+        said, errors = sweep.communicate(timeout=60)
         self.assertEqual(sweep.returncode, 1)
-        self.assertRegex(out, r"Points: \d+ ok, \d+ not run")
+        self.assertLessEqual(self.runs_of(), before + 2)  # the one that had ended when the signal came, and the next
+        self.assertRegex(said, r"Points: \d+ ok, \d+ not run")
         self.assertNotIn("seed=", errors)
         self.assertLessEqual(len(errors.splitlines()), 3, errors)
         self.assertIn("goes on where it stopped", errors.splitlines()[-1])
+        wait_until(self, lambda: not self.left_over(), seconds=10)
+
+    def test_an_interrupt_ends_it_soon_and_says_how_to_go_on(self):
+        for engine in ("local", "snakemake") if shutil.which("snakemake") else ("local",):
+            for number, deaf in ((signal.SIGINT, False), (signal.SIGTERM, False), (signal.SIGTERM, True)):
+                with self.subTest(engine=engine, number=number, deaf=deaf):
+                    self.interrupted(engine, number, deaf=deaf)
+
+    @unittest.skipUnless(shutil.which("snakemake"), "snakemake is not installed: scripts/setup does it")
+    def test_a_stop_from_the_terminal_stops_what_it_has_started(self):
+        self.make_program(pause=0.3)
+        spec = self.spec(seeds={"from": 1, "to": 12})
+        sweep = subprocess.Popen(self.command(spec, "--out", "o", "--jobs", "1", "--quiet"), cwd=self.tmp, env=self.environment())
+        self.addCleanup(sweep.kill)
+        wait_until(self, lambda: self.runs_of() >= 2)
+        sweep.send_signal(signal.SIGTSTP)
+        wait_until(self, lambda: pathlib.Path(f"/proc/{sweep.pid}/stat").read_text().split()[2] == "T", seconds=20)
+        begun = self.runs_of()
+        time.sleep(1.5)
+        self.assertEqual(self.runs_of(), begun)
+        self.assertLess(begun, 12)
+        sweep.send_signal(signal.SIGCONT)
+        self.assertEqual(sweep.wait(60), 0)
+        self.assertEqual(self.runs_of(), 12)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -146,6 +147,27 @@ class SweepOnSlurm(SweepTest):
         self.slurm = Slurm(directory.name)
         self.addCleanup(self.slurm.stop)
         self.slurm.start()
+
+    def test_an_interrupt_cancels_the_jobs(self):
+        for seed in range(1, 5):
+            self.doom(seed, "sleep 90")
+        environment = self.environment(**self.slurm.environment)
+        sweep = subprocess.Popen(self.command(self.spec(seeds={"from": 1, "to": 4}), "--out", "o", "--profile", "slurm", "--batch", "2"),
+                                 cwd=self.tmp, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(sweep.kill)
+        self.wait_for(lambda: self.runs_of() >= 1)
+        sweep.send_signal(signal.SIGINT)
+        out, errors = sweep.communicate(timeout=60)
+        self.assertEqual(sweep.returncode, 1, errors)
+        self.assertIn("4 not run", out)
+        self.assertIn("goes on where it stopped", errors)
+        self.wait_for(lambda: subprocess.run(["squeue", "--noheader"], env=environment, capture_output=True, text=True).stdout == "")
+
+    def wait_for(self, happened, seconds=120):
+        end = time.monotonic() + seconds
+        while not happened():
+            self.assertLess(time.monotonic(), end, "it did not happen in time")
+            time.sleep(0.1)
 
     def test_a_sweep_runs_in_jobs_and_a_lost_job_is_tried_again(self):
         # The first run of seed 2 takes the whole batch job with it.

@@ -1,7 +1,9 @@
 """`rvma sweep`: what a specification expands to, what it is told to be wrong, and what becomes of points that are run,
 killed, found again. Most tests run the Python package with a program that counts its runs before it becomes rvma."""
 
+import contextlib
 import csv
+import io
 import json
 import os
 import pathlib
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import time
 import unittest
+from unittest import mock
 
 from system_test import RVMA, SOURCE, SystemTest
 
@@ -21,7 +24,7 @@ from system_test import RVMA, SOURCE, SystemTest
 PACKAGES = pathlib.Path(RVMA).absolute().parent.parent / "share" / "rvma" / "python"
 sys.path.insert(0, str(PACKAGES))
 
-from rvma_explore import quantities, sampling, sweep, sweep_columns, sweep_effects  # noqa: E402
+from rvma_explore import quantities, sampling, sweep, sweep_columns, sweep_effects, sweep_engines  # noqa: E402
 from rvma_explore.mistakes import Mistakes  # noqa: E402
 from rvma_explore.program import Program  # noqa: E402
 from rvma_explore.sweep_plan import make_plan  # noqa: E402
@@ -354,12 +357,37 @@ class SweepMistakes(SweepTest):
         self.sweep(spec, "--dry-run", status=2)
         self.assertIn("10001 points", self.sweep(spec, "--dry-run", "--yes").stdout)
 
+    def test_what_takes_long_is_told(self):
+        spec = self.spec(seeds=[1, 2], axes={"grid": {"nic.history": {"from": 1, "to": 200, "step": 1}}})
+        program = Program(self.program)
+        options = sweep.parse_arguments([str(spec)])
+        for quiet in (False, True):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), mock.patch.object(sweep_engines.Checked, "SECONDS", 0):
+                plan = sweep.checked_plan(sweep.bounded_spec(options, program), program, self.tmp / "traces", quiet)
+            self.assertEqual(len(plan.points), 400)
+            told = re.findall(r"rvma sweep: (\d+) of 200 configurations checked, 0 s, about \d+ s to go\n", said.getvalue())
+            self.assertEqual(told, [] if quiet else ["64", "128", "192"])
+
+    def test_answers_of_many_points_come_one_by_one(self):
+        asked = []
+        answers = Program(self.program).resolve(asked.append(number) or [f"nic.history={1 + number % 4}"] for number in range(20000))
+        self.assertEqual(next(answers)["config"]["nic"]["history"], 1)
+        children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
+        self.assertEqual(len(children.read_text().split()), 1)  # it has not said all that it has to
+        answers.close()
+        self.assertEqual(children.read_text(), "")
+        with self.assertRaises(Mistakes) as told:
+            list(Program(self.program).resolve([["nic.history=1"]], "--no-such-option"))
+        self.assertIn("--no-such-option", told.exception.lines[0])
+
     def test_the_command_line(self):
         spec = self.spec()
         (self.tmp / "mine").mkdir()
         (self.tmp / "mine" / "thesis.tex").touch()
         for arguments, said in (([], "no specification given"), (["nope.json"], "nope.json:1:1: error: the file cannot be read"),
-                                ([spec, "--engine", "cloud"], "cloud"), ([spec, "--jobs", "0"], "no number of jobs"),
+                                ([spec, "--engine", "cloud"], "cloud"), ([spec, "--output", "x"], "--output x; did you mean --out?"),
+                                ([spec, "--output=x"], "did you mean --out?"), ([spec, "--outputs", "x"], "see rvma sweep --help"), ([spec, "--jobs", "0"], "no number of jobs"),
                                 ([spec, "--out", "mine"], "holds other things"), ([spec, "--gather", "x"], "and --gather"),
                                 (["--gather", "mine"], "expected a directory of rvma sweep"),
                                 ([spec, "--engine", "local", "--profile", "slurm"], "no profiles")):
@@ -547,10 +575,28 @@ class SweepRuns(SweepTest):
         self.assertEqual(self.idle([("a", 1), ("a", 2), ("b", 1), ("b", 2)], [5, 5, 7, 7]), ["y"])
         self.assertEqual(self.idle([("a", 1), ("a", 2), ("b", 1), ("b", 2)], [5, 5, 7, 8]), [])
 
-    def idle(self, values, figures):
+    def test_a_key_that_decides_whether_a_point_ends_well_has_an_effect(self):
+        # Without loss the number of tries is no matter. At a loss of 30 % one try is not enough; of all packets, no number is.
+        done = self.sweep(self.spec(traces=[{"gen": "pingpong --size 64 --iterations 20"}],
+                                    axes={"grid": {"fabric.faults.drop": ["0", "0.3", "1"], "nic.reliability.max_tries": [1, 8]}}),
+                          "--engine", "local", "--out", "o", status=1)
+        self.assertEqual([row["status"] for row in self.results("o")], ["ok", "ok", "failed", "ok", "failed", "failed"])
+        self.assertNotIn("no effect", done.stderr)
+        self.assertEqual(self.rvma("report", self.tmp / "o", "--output", self.tmp / "page.html").status, 0)
+        self.assertNotIn("Had no effect", (self.tmp / "page.html").read_text())
+        values = [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+        self.assertEqual(self.idle(values, [5, 5, 7, 7], ["ok", "ok", "failed", "ok"]), [])
+        self.assertEqual(self.idle(values, [5, 5, 7, 8], ["ok", "ok", "failed", "failed"]), [])
+        self.assertEqual(self.idle(values, [5, 5, 7, 7], ["ok", "ok", "failed", "failed"]), ["y"])
+        # What the machine killed tells nothing, and nor do points that all failed in the same way.
+        self.assertEqual(self.idle(values, [5, 5, None, 7], ["ok", "ok", "killed", "ok"]), ["y"])
+        self.assertEqual(self.idle(values, [None] * 4, ["bad_input"] * 4), [])
+
+    def idle(self, values, figures, states=("ok",) * 4):
         columns = [sweep_columns.Column(name, "", "", kind, "") for name, kind in
-                   (("x", "axis"), ("y", "axis"), ("time_ns", "result"), ("events", "result"))]
-        return sweep_effects.idle_axes(columns, [[*at, figure, number] for number, (at, figure) in enumerate(zip(values, figures))])
+                   (("x", "axis"), ("y", "axis"), ("time_ns", "result"), ("events", "result"), ("status", "point"))]
+        return sweep_effects.idle_axes(columns, [[*at, figure, number, state] for number, (at, figure, state)
+                                                 in enumerate(zip(values, figures, states))])
 
     def test_gather_takes_what_there_is(self):
         self.sweep(self.spec(seeds=[1, 2, 3]), "--engine", "local", "--out", "o")
@@ -561,6 +607,30 @@ class SweepRuns(SweepTest):
         rows = self.results("o")
         self.assertEqual([row["status"] for row in rows], ["ok", "not_run", "ok"])
         self.assertEqual(rows[1]["completions"], "")
+
+    def test_a_damaged_result_is_not_finished(self):
+        spec = self.spec(seeds=[1, 2, 3])
+        for engine in ("local", "snakemake") if shutil.which("snakemake") else ("local",):
+            self.sweep(spec, "--engine", engine, "--out", engine)
+            held = {path.name: path.read_bytes() for path in (self.tmp / engine).glob("results.*")}
+            point = self.tmp / engine / "points" / self.results(engine)[1]["id"]
+            stats, outcome = point / "stats.json", point.with_suffix(".json")
+            whole = stats.read_bytes()
+            for damaged, text in ((stats, whole[:500]), (stats, b"{}"), (stats, b"\xff"), (stats, None), (outcome, b"[]"),
+                                  (outcome, b'{"schema": "rvma-sweep-outcome/1"}')):
+                with self.subTest(engine=engine, damaged=damaged.name, text=text):
+                    damaged.unlink()
+                    if text is not None:
+                        damaged.write_bytes(text)
+                    done = self.sweep("--gather", engine, status=1)
+                    self.assertIn("Points: 2 ok, 1 not run", done.stdout)
+                    self.assertIn(f"results of {engine}/points/{point.name} are damaged", done.stderr)
+                    before = self.runs_of()
+                    done = self.sweep(spec, "--engine", engine, "--out", engine)
+                    self.assertIn("1 to run, 2 finished", done.stdout)
+                    self.assertNotIn("damaged", done.stderr)
+                    self.assertEqual(self.runs_of() - before, 1)
+                    self.assertEqual({path.name: path.read_bytes() for path in (self.tmp / engine).glob("results.*")}, held)
 
     def test_two_sweeps_do_not_share_a_directory_at_a_time(self):
         self.make_program(pause=3)

@@ -4,6 +4,8 @@ import collections
 import decimal
 import json
 import os
+import subprocess
+import sys
 
 from calls_test import FAULTS, settings
 from rdma_test import EVERY_CALL, MANY
@@ -192,6 +194,37 @@ class Timeline(TimelineTest):
         notes = collections.Counter(e["name"] for e in timeline["traceEvents"] if e["ph"] == "i")
         self.assertEqual(notes["loses power"], 1, notes)
         self.assertEqual(notes["restarts as incarnation 2"], 1, notes)
+
+
+    def draw(self, *arguments):
+        script = SOURCE.resolve() / "scripts" / "draw-timeline"
+        return subprocess.run([sys.executable, script, *map(str, arguments)], capture_output=True, text=True)
+
+    def test_what_is_no_timeline_is_not_drawn(self):
+        self.record(PUT_ONCE.format(size=64))
+        (whole,) = self.tmp.glob("timeline*.json")
+        picture = self.tmp / "picture.svg"
+        self.assertEqual(self.draw(whole, picture).returncode, 0)
+        self.assertIn("</svg>", picture.read_text())
+        picture.unlink()
+        for name, data, said in (("text", b"What a lovely day", "expected a timeline"), ("list", b"[]", "expected a timeline"),
+                                 ("bytes", bytes(range(128, 256)), "expected a timeline"), ("cut", whole.read_bytes()[:300], "expected a timeline"),
+                                 ("number", b'{"traceEvents": 3}', "an event is not one"), ("events", b'{"traceEvents": [3]}', "an event is not one"),
+                                 ("thin", b'{"traceEvents": [{"ph": "X"}]}', "an event is not one"),
+                                 ("empty", b'{"traceEvents": []}', "nothing is drawn")):
+            (self.tmp / name).write_bytes(data)
+            self.not_drawn(self.tmp / name, picture, f"{name}: {said}")
+        self.not_drawn(self.tmp, picture, "Is a directory")
+        self.not_drawn(self.tmp / "nope", picture, "nope: No such file or directory")
+        self.not_drawn(whole, self.tmp / "no" / "picture.svg", "no/picture.svg: No such file or directory")
+
+    def not_drawn(self, timeline, picture, said):
+        with self.subTest(timeline=timeline.name, picture=picture.name):
+            done = self.draw(timeline, picture)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertRegex(done.stderr, f"^draw-timeline: error: .*{said}")
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            self.assertFalse(picture.exists())
 
 
 class TimelineBounds(TimelineTest):
