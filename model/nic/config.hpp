@@ -84,7 +84,10 @@ struct CommandConfig {
 };
 
 struct TransmitConfig {
-  Key<std::uint32_t> open_puts{1024, {1, 1U << 20U}, "puts that the NIC holds from acceptance to outcome"};
+  Key<std::uint32_t> open_puts{1024,
+                               {1, 1U << 20U},
+                               "puts, and requests of gets, that the NIC holds from acceptance to outcome; answers to "
+                               "gets have entries of their own, one for each of nic.get.queue"};
   Key<Bytes> buffer{Bytes::kib(64),
                     {Bytes{64}, Bytes::mib(64)},
                     "payload being read or waiting for the link; at least one mtu is always allowed"};

@@ -46,15 +46,19 @@ GetUnit::GetUnit(const sc_core::sc_module_name& name, SimContext& context, const
 
 void GetUnit::end_of_elaboration() {
   transmit->on_room([this] {
-    if (!outgoing_.empty()) hand_on_.at(now());
+    if (!asking_.empty()) hand_on_.at(now());
   });
 }
 
 void GetUnit::dma_read_done(std::uint64_t /*tag*/) { RVMA_ASSERT(false, "the get unit reads nothing"); }
 
-/// Requests and answers go to transmit in order, as far as it takes them.
+/// Requests go to transmit in order, as far as it takes them, and no answer ever waits behind them.
 void GetUnit::hand_on() {
-  while (!outgoing_.empty() && transmit->submit(outgoing_.front(), current_cycle())) outgoing_.pop();
+  while (!answering_.empty()) {
+    const bool is_taken = transmit->submit(answering_.pop(), current_cycle());
+    RVMA_ASSERT(is_taken, "transmit keeps an entry for the answer to each accepted request");
+  }
+  while (!asking_.empty() && transmit->submit(asking_.front(), current_cycle())) asking_.pop();
 }
 
 // ---------------------------------------------------------------------------------------------------------- asker
@@ -160,7 +164,7 @@ void GetUnit::ask(Index index) {
   request.ask = GetAsk{get.request.descriptor.length, get.mailbox, get.key};
   request.descriptor.length = 0;
   request.descriptor.single_page = true;
-  outgoing_.push(request);
+  asking_.push(request);
   hand_on();
 }
 
@@ -330,7 +334,7 @@ bool GetUnit::serve(NodeId source, const DataHeader& request, WindowId slot, Buf
     put.page_list = PhysicalAddress{from.page_list.value() + kPageListEntryBytes * page};
   }
   // Handed on in a cycle of its own: the receive path does not wait for transmit.
-  outgoing_.push(answer);
+  answering_.push(answer);
   hand_on_.at(clock().time_of(current_cycle() + Cycles{1}));
   return true;
 }

@@ -48,8 +48,9 @@ struct GetStats {
 ///
 /// Where the NIC has no room for the window, the get is busy, and tries again as a put does that is refused so.
 ///
-/// A request holds one of nic.get.queue places from its acceptance to the end of its answer. The answer reads the
-/// buffer while it is sent; nothing reserves it.
+/// A request holds one of nic.get.queue places from its acceptance to the end of its answer, and with it an entry of
+/// the open-put table that is kept for answers: whatever the own puts and requests wait for, it is answered. The answer
+/// reads the buffer while it is sent; nothing reserves it.
 class GetUnit : public Component, public TransmitIf, public GetServeIf, public GetSinkIf, public DmaClient {
  public:
   sc_core::sc_port<DeliveryIf> delivery;
@@ -132,8 +133,9 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   FifoRing<Due> due_;        ///< one for each get that waits for its answer, by time
   std::size_t waiting_ = 0;  ///< of them, those that still do
   std::size_t serving_ = 0;
-  FifoRing<Due> openings_;         ///< gets that will try to open their window again, by time
-  FifoRing<PutRequest> outgoing_;  ///< requests and answers that transmit has not taken
+  FifoRing<Due> openings_;          ///< gets that will try to open their window again, by time
+  FifoRing<PutRequest> asking_;     ///< requests for which transmit had no room
+  FifoRing<PutRequest> answering_;  ///< answers that are handed on in this cycle or the next
   std::vector<WindowStore::CutMessage> cut_;
   Wakeup hand_on_;
   Wakeup time_out_;

@@ -81,13 +81,17 @@ Transmit::Transmit(const sc_core::sc_module_name& name, SimContext& context, con
 // ----------------------------------------------------------------------------------------------------------- puts
 
 bool Transmit::submit(const PutRequest& put, Cycles at) {
-  if (open_puts_ >= config_.transmit.open_puts) {
+  // An accepted request is answered whatever the own puts and requests wait for: else two NICs that ask each other hold
+  // the entries that each other's answers need.
+  const bool is_answer = put.purpose == Purpose::get_answer;
+  RVMA_ASSERT(!is_answer || open_answers_ < config_.get.queue, "more answers than requests that may be accepted");
+  if (!is_answer && open_puts_ >= config_.transmit.open_puts) {
     ++stats_.full;
     if (!std::exchange(starved_, true)) open_puts_full_since_ = clock().time_of(at);
     return false;
   }
   // 1. An entry of the open-put table.
-  const Index index = take_entry();
+  const Index index = take_entry(put.purpose);
   const Time when = clock().time_of(at);
   Put& entry = puts_[index];
   entry.request = put;
@@ -120,15 +124,18 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   return true;
 }
 
-Transmit::Index Transmit::take_entry() {
+Transmit::Index Transmit::take_entry(Purpose purpose) {
   const Index index = puts_.take();
   Put& put = puts_[index];
   put.open = true;
   put.tries = 0;
   put.first_page = 0;
   put.pages.clear();
-  ++open_puts_;
-  stats_.open_puts.observe(open_puts_);
+  if (purpose == Purpose::get_answer) {
+    ++open_answers_;
+  } else {
+    stats_.open_puts.observe(++open_puts_);
+  }
   return index;
 }
 
@@ -208,10 +215,11 @@ void Transmit::end_put(Index index, Outcome outcome, Time at) {
   put.list_piece.reset();
   put.list_piece_entries = 0;
   puts_.give_back(index);
-  --open_puts_;
+  const bool is_answer = !is_put && request.purpose == Purpose::get_answer;
+  --(is_answer ? open_answers_ : open_puts_);
   // One half of a get: the get unit goes on with it, perhaps with the next.
   if (!is_put && gets.size() > 0) gets->ended(request, outcome, tries, at);
-  if (std::exchange(starved_, false)) {
+  if (!is_answer && std::exchange(starved_, false)) {
     stats_.open_puts_full.occupy(std::max(at - open_puts_full_since_, Time::zero()), 1);
     for (const auto& room : room_) room();
   }

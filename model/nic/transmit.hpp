@@ -62,13 +62,13 @@ struct TransmitStats {
   Counter acknowledgements{"packets", "acknowledgements taken in"};
   Counter ignored_acknowledgements{"packets", "acknowledgements of another incarnation or generation, or impossible"};
   Counter no_context{"puts", "puts that ended busy at once, since their peer's context may not spill"};
-  Counter full{"puts", "times that a put found the open-put table full"};
+  Counter full{"puts", "times that a put, or a get's request, found the open-put table full"};
   Counter buffer_stalls{"stalls", "times that the next packet found no room in the transmit buffer"};
   Counter window_stalls{"stalls", "times that a peer's packets in flight or open messages were at their limit"};
   TimeSum retry_wait_ns{"time that puts waited after a refusal to be sent again, each on its own"};
   TimeSum window_wait_ns{"time that packets of the puts cut so far, the last of each, waited for that limit"};
   Counter list_stalls{"stalls", "times that the next packet waited for its page list"};
-  Peak open_puts{"puts", "puts held at a time"};
+  Peak open_puts{"puts", "puts and requests of gets held at a time"};
   Peak buffer{"bytes", "payload being read or waiting for the link"};
   Utilisation cut{WorkKind::operations, "packets cut, one a cycle", kWidenedByNicClock};
   Utilisation buffer_full{WorkKind::stalls, "time that the next packet waited for room in nic.transmit.buffer",
@@ -118,7 +118,8 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   void dma_read_done(std::uint64_t tag) override;
 
   const TransmitStats& stats() const { return stats_; }
-  std::size_t open_puts() const { return open_puts_; }
+  /// Entries of the open-put table that are taken, those of answers included.
+  std::size_t open_puts() const { return puts_.taken(); }
 
  private:
   using Index = std::uint32_t;
@@ -206,7 +207,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   enum class Step : std::uint8_t { cut, blocked, no_buffer };
 
   // Puts
-  Index take_entry();
+  Index take_entry(Purpose purpose);
   Index peer_of(NodeId node);
   void end_put(Index index, Outcome outcome, Time at);
   void tell_end(const Put& put, Outcome outcome, Time at);
@@ -267,8 +268,9 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   TransmitStats stats_;
 
   SlotTable<Put> puts_;
-  std::size_t open_puts_ = 0;
-  bool starved_ = false;  ///< a put was turned away
+  std::size_t open_puts_ = 0;     ///< of nic.transmit.open_puts
+  std::size_t open_answers_ = 0;  ///< of nic.get.queue: answers have entries of their own
+  bool starved_ = false;          ///< a put was turned away
   std::vector<std::function<void()>> room_;
 
   SpilledCache* cache_ = nullptr;

@@ -1,5 +1,6 @@
 """Rewind, catch-all and get, and the corners of the other calls, through the program itself."""
 
+import collections
 import random
 import struct
 import unittest
@@ -431,6 +432,60 @@ rank 0
         self.assertGreater(max(int(row["tries"]) for row in rows), 1)
         self.assertGreater(result.stats()["totals"]["refusals"]["busy"], 0)
         self.assertEqual(result.stats()["units"]["node1.nic.gets"]["serving"], 1)
+
+    @staticmethod
+    def mutual(ranks, operations, seed):
+        """Every rank reads and writes the windows of all, itself included."""
+        rng = random.Random(seed)
+        lines = ["rvma-trace 1", f"ranks {ranks}"]
+        for rank in range(ranks):
+            lines += [
+                f"rank {rank}", "  init_window r mailbox=1 threshold=1000000op readable",
+                "  post_buffer r as=rb size=64KiB seed=3", "  init_window m mailbox=2 threshold=1GiB placement=managed",
+                "  post_buffer m size=1MiB", "  barrier"
+            ]
+            for _ in range(operations):
+                other, size = rng.randrange(ranks), rng.choice([0, 10, 1000, 5000])
+                lines.append(f"  get rank={other} mailbox=1 size={size} offset={rng.choice([0, 100])}" if rng.random() < 0.6
+                             else f"  put rank={other} mailbox=2 size={size}")
+            lines.append("  wait all")
+        return "\n".join(lines) + "\n"
+
+    def test_two_that_ask_each_other_both_get_their_answers(self):
+        """A request that waits to be sent again holds nothing that the answer to the other's needs."""
+        mutual = """rvma-trace 1
+ranks 2
+"""
+        for rank in (0, 1):
+            mutual += f"""rank {rank}
+  init_window r mailbox=1 threshold=10op readable
+  post_buffer r size=64KiB seed=3
+  barrier
+  repeat GETS
+    get rank={1 - rank} mailbox=1 size=64
+  end
+  wait all
+"""
+        tries = ("nic.reliability.rnr_tries", 1000)
+        cases = [(3000, [("nic.transmit.open_puts", 64)], 200),
+                 (4, [("nic.transmit.open_puts", 1), ("nic.get.queue", 1), tries], 50),
+                 (3000, [("nic.get.open", 4096), tries], 3000)]
+        for gets, pairs, most_us in cases:
+            with self.subTest(pairs=pairs):
+                result = self.run_text(mutual.replace("GETS", str(gets)), *settings(pairs))
+                self.assertEqual(collections.Counter(row["status"] for row in result.rows("puts.csv")), {"ok": 2 * gets})
+                self.assertLess(result.stats()["sim"]["time_ns"], most_us * 1000)
+
+    def test_mutual_gets_and_puts_with_one_of_everything(self):
+        one = ["nic.transmit.open_puts", "nic.get.queue", "nic.get.open", "nic.reliability.messages",
+               "nic.reliability.window", "nic.binding.on_chip"]
+        shortages = [one, one[:1], one[:2], one[1:], one[:1] + one[3:]]
+        for seed, keys in enumerate(shortages, 1):
+            with self.subTest(keys=keys):
+                pairs = [(key, 1) for key in keys]
+                pairs += [("nic.transmit.buffer", 64), ("nic.reliability.rnr_tries", 1000000)]
+                result = self.run_text(self.mutual(4, 60, seed), "--limit", "20ms", *settings(pairs))
+                self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
 
     def test_the_own_limits(self):
         lines = ["get rank=1 mailbox=0x10 size=2000 key=7"] * 20

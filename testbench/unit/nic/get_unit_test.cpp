@@ -44,9 +44,10 @@ struct FakeDma : DmaIf {
   std::vector<std::pair<DmaWrite, Time>> writes;
 };
 
+/// Has room for so many; answers it always takes.
 struct FakeTransmit : TransmitIf {
   bool submit(const PutRequest& put, Cycles) override {
-    if (puts.size() >= room) return false;
+    if (puts.size() >= room && put.purpose != Purpose::get_answer) return false;
     puts.push_back(put);
     return true;
   }
@@ -222,25 +223,50 @@ TEST(GetUnit, WithoutAPlaceInTheTableItTriesAgainAndThenEndsBusy) {
   EXPECT_TRUE(bench.transmit.puts.empty());
 }
 
+/// A window of three pages that may be read.
+struct Readable {
+  explicit Readable(Bench& bench) {
+    Descriptor init;
+    init.opcode = Opcode::init_window;
+    init.mailbox = Mailbox{7};
+    init.threshold = 1 << 20;
+    init.window_flags = kWindowReadable;
+    slot = bench.store->allocate_window(init, kPid).window;
+    bench.store->open_window(slot);
+    Descriptor post;
+    post.length = 3 * 4096;
+    post.local = VirtualAddress{0x10100};
+    post.page_list = PhysicalAddress{0x8000};
+    buffer = bench.store->post_buffer(slot, post).buffer;
+    request.source_pid = Pid{4};
+    request.destination_pid = kPid;
+    request.offset = 8000;
+    request.ask = GetAsk{100, Mailbox{99}, 77};
+  }
+  WindowId slot;
+  BufferId buffer;
+  DataHeader request;
+};
+
+TEST(GetUnit, AnswersDoNotWaitBehindRequests) {
+  Bench bench;
+  const Readable readable(bench);
+  bench.transmit.room = 0;
+  bench.get(8);
+  EXPECT_TRUE(bench.unit->serve(NodeId{5}, readable.request, readable.slot, readable.buffer));
+  bench.run(Time::from_ns(2));
+  ASSERT_EQ(bench.transmit.puts.size(), 1U);
+  EXPECT_EQ(bench.transmit.puts[0].purpose, Purpose::get_answer);
+  bench.transmit.room = 2;
+  bench.transmit.tell_room();
+  bench.run(Time::from_ns(2));
+  ASSERT_EQ(bench.transmit.puts.size(), 2U);
+  EXPECT_EQ(bench.transmit.puts[1].purpose, Purpose::get_request);
+}
+
 TEST(GetUnit, AnswersReadTheBufferThroughItsOwnPageList) {
   Bench bench;
-  Descriptor init;
-  init.opcode = Opcode::init_window;
-  init.mailbox = Mailbox{7};
-  init.threshold = 1 << 20;
-  init.window_flags = kWindowReadable;
-  const WindowId slot = bench.store->allocate_window(init, kPid).window;
-  bench.store->open_window(slot);
-  Descriptor post;
-  post.length = 3 * 4096;
-  post.local = VirtualAddress{0x10100};
-  post.page_list = PhysicalAddress{0x8000};
-  const BufferId buffer = bench.store->post_buffer(slot, post).buffer;
-  DataHeader request;
-  request.source_pid = Pid{4};
-  request.destination_pid = kPid;
-  request.offset = 8000;
-  request.ask = GetAsk{100, Mailbox{99}, 77};
+  const auto [slot, buffer, request] = Readable(bench);
   EXPECT_TRUE(bench.unit->serve(NodeId{5}, request, slot, buffer));
   EXPECT_TRUE(bench.transmit.puts.empty()) << "the receive path does not wait for transmit";
   bench.run(Time::from_ns(2));

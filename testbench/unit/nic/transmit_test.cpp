@@ -77,6 +77,14 @@ class PutObserver : public NicObserver {
   std::vector<Ended> ended;
 };
 
+struct FakeGets : GetSinkIf {
+  void ended(const PutRequest& /*request*/, Outcome outcome, std::uint32_t /*tries*/, Time /*at*/) override {
+    outcomes.push_back(outcome);
+  }
+  bool may_read(const PutRequest& /*answer*/) override { return true; }
+  std::vector<Outcome> outcomes;
+};
+
 struct Bench {
   explicit Bench(const std::function<void(NicConfig&)>& change = {}, bool timing_only = false) {
     if (change) change(config);
@@ -87,6 +95,7 @@ struct Bench {
                                           *payloads, arm, observers);
     transmit->dma(dma);
     transmit->egress(egress);
+    transmit->gets(gets);
     transmit->on_room([this] { ++rooms; });
     egress.transmit = transmit.get();
     for (std::size_t i = kSource; i < dma.memory.size(); ++i) {
@@ -155,6 +164,7 @@ struct Bench {
   Script script{"script", context};
   MemoryDma dma{"dma", context, script};
   FakeEgress egress;
+  FakeGets gets;
   std::unique_ptr<Transmit> transmit;
   int rooms = 0;
 };
@@ -511,6 +521,39 @@ TEST(Transmit, TurnsPutsAwayWhenFullAndTellsWhenThereIsRoom) {
   run_until(Time::from_us(6));
   EXPECT_EQ(bench.ended(2), Outcome::ok);
   EXPECT_EQ(bench.rooms, 1);
+}
+
+TEST(Transmit, AnswersHaveEntriesOfTheirOwn) {
+  Bench bench{[](NicConfig& config) {
+    config.transmit.open_puts = 1;
+    config.get.queue = 2;
+  }};
+  // 1. The only entry belongs to a request that is refused, and waits to be sent again.
+  PutRequest request = Bench::put(0, 0);
+  request.purpose = Purpose::get_request;
+  bench.submit(ns(100), request);
+  bench.acknowledge(Time::from_us(2), 1, 0, {Outcome::busy});
+  bench.submit(Time::from_us(3), Bench::put(1, 64), false);
+  // 2. As many answers as there may be are sent all the same.
+  PutRequest answer = Bench::put(2, 64);
+  answer.purpose = Purpose::get_answer;
+  bench.submit(Time::from_us(3), answer);
+  bench.submit(Time::from_us(3), answer);
+  run_until(Time::from_us(4));
+  EXPECT_EQ(bench.transmit->open_puts(), 3U);
+  EXPECT_EQ(bench.transmit->stats().open_puts.value(), 1U);
+  ASSERT_EQ(bench.egress.sent.size(), 3U);
+  EXPECT_EQ(bench.egress.packet(2).data.message, MessageId{2});
+  // 3. Their ends make no room for a put, and that of the request does.
+  bench.acknowledge(Time::from_us(5), 3, 3);
+  run_until(Time::from_us(6));
+  EXPECT_EQ(bench.gets.outcomes, (std::vector<Outcome>{Outcome::ok, Outcome::ok}));
+  EXPECT_EQ(bench.rooms, 0);
+  bench.acknowledge(Time::from_us(8), 4, 4);
+  run_until(Time::from_us(9));
+  EXPECT_EQ(bench.gets.outcomes.size(), 3U);
+  EXPECT_EQ(bench.rooms, 1);
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
 }
 
 TEST(Transmit, ARefusalStopsTheRestOfItsMessage) {
