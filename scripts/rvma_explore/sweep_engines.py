@@ -55,6 +55,8 @@ class Checked(_Teller):
         self.done, self.total, self.has_told = 0, total, False
 
     def __call__(self):
+        if self.done == 0:
+            self.began = time.monotonic()  # what came before tells nothing of what is to come
         self.done += 1
         if self.done % self._ASKED_EVERY == 0 and self.is_due():
             self.has_told = True
