@@ -22,7 +22,7 @@ def advise(run):
     refusing = most_refusing(stats)
     if refusing and verdict in (refusing, "latency: retry"):
         return refusal_advice(stats, refusing)
-    store = next((row for row in stats["stalls"] if row["unit"] == verdict), None)
+    store = next((row for row in stats.get("stalls", []) if row["unit"] == verdict), None)
     if store is not None:
         return store_advice(stats, store)
     if not verdict or stats["breakdown_ns"]["samples"] == 0:
