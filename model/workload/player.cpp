@@ -142,7 +142,9 @@ class RankPlayer {
     open_layer();
     while (const Operation* operation = cursor_->next()) {
       brake_.check(driver_.core());
+      current_ = operation;
       execute(*operation);
+      current_ = nullptr;
       tell([&](PlayerObserver& observer) { observer.operation_done(rank_); });
     }
     cursor_.reset();
@@ -167,6 +169,8 @@ class RankPlayer {
   }
 
   bool finished() const { return finished_; }
+  /// What it is at; null: its program is over, but for messages.
+  const Operation* current() const { return current_; }
   std::string waits_for() const {
     switch (waits_for_) {
       case WaitsFor::name:
@@ -589,6 +593,7 @@ class RankPlayer {
   BufferQueue dead_buffers_;  ///< whose post the driver refused
 
   bool finished_ = false;
+  const Operation* current_ = nullptr;
   WaitsFor waits_for_ = WaitsFor::nothing;
   NameRef waited_name_;
 };
@@ -667,8 +672,12 @@ std::uint32_t Player::ranks_finished() const {
 std::vector<std::string> Player::waiting() const {
   std::vector<std::string> lines;
   for (std::size_t rank = 0; rank < impl_->ranks.size(); ++rank) {
-    if (impl_->ranks[rank]->finished()) continue;
-    lines.push_back("rank " + std::to_string(rank) + " waits for " + impl_->ranks[rank]->waits_for());
+    const RankPlayer& player = *impl_->ranks[rank];
+    if (player.finished()) continue;
+    const std::string what = "rank " + std::to_string(rank) + " waits for " + player.waits_for();
+    // Each place is searched for from the beginning of the text: the first ones tell what is wrong.
+    const bool has_place = player.current() != nullptr && lines.size() < ErrorList::kShown;
+    lines.push_back(has_place ? Error{impl_->trace.position(*player.current()), what}.to_string() : what);
   }
   return lines;
 }

@@ -143,7 +143,8 @@ class Player {
   const std::optional<Error>& mistake() const;
 
   std::uint32_t ranks_finished() const;
-  /// "rank 3 waits for b0.2", one for each rank that has neither ended nor crashed.
+  /// "FILE:LINE:COLUMN: error: rank 3 waits for b0.2", one for each rank that has neither ended nor crashed; without a
+  /// place beyond the first twenty, and where the program is over and only messages are missing.
   std::vector<std::string> waiting() const;
 
  private:

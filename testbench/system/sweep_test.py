@@ -454,7 +454,7 @@ class SweepRuns(SweepTest):
         self.sweep(self.spec(traces=["stuck.trace", PINGPONG]), "--engine", "local", "--out", "o", status=1)
         rows = self.results("o")
         self.assertEqual([row["status"] for row in rows], ["failed", "ok"])
-        self.assertEqual(rows[0]["reason"], "rank 1 waits for b")
+        self.assertRegex(rows[0]["reason"], r"stuck\.trace:6:3: error: rank 1 waits for b$")
         self.assertEqual(rows[0]["completions"], "0")
         self.sweep(self.spec(traces=["stuck.trace", PINGPONG]), "--engine", "local", "--out", "o", status=1)
         self.assertEqual(self.runs_of(), 2)

@@ -1020,7 +1020,8 @@ class Ends(SystemTest):
                 text = PUT_ONCE.format(size="4KiB").replace("put as=p rank=1 mailbox=0xbeef size=4KiB",
                                                             "put as=p rank=1 mailbox=0xbeef size=1KiB")
                 result = self.run_text(text.replace("wait b", f"wait b how={how}"), status=1)
-                self.assertIn("rank 1 waits for b", result.stderr)
+                line = text.splitlines().index("  wait b") + 1
+                self.assertRegex(result.stderr, rf"\.trace:{line}:3: error: rank 1 waits for b\n")
                 self.assertTrue((result.out / "stats.json").exists())
 
     def test_limit_marks_results_partial(self):

@@ -233,7 +233,8 @@ TEST(Player, SaysWhatItWaitsFor) {
   machine.run();
   EXPECT_EQ(machine.player->ranks_finished(), 1U);
   EXPECT_THAT(machine.player->waiting(),
-              ElementsAre("rank 1 waits for b.2", "rank 2 waits for the barrier", "rank 3 waits for c"));
+              ElementsAre("test:10:1: error: rank 1 waits for b.2", "test:12:1: error: rank 2 waits for the barrier",
+                          "test:16:1: error: rank 3 waits for c"));
 }
 
 }  // namespace
