@@ -173,7 +173,8 @@ struct WindowStore::Impl {
         slots(config.windows.spill ? store::kMostWindows : std::uint32_t{config.windows.on_chip}),
         buffer_ids(config.buffers.spill ? store::kMostBuffers : std::uint32_t{config.buffers.on_chip}),
         bindings(config.binding.on_chip),
-        closed(config.closed_memory) {}
+        closed(config.closed_memory),
+        closed_answers(config.closed_memory) {}
 
   // -- Buckets
   void append(Window& window, BufferId id);
@@ -183,6 +184,8 @@ struct WindowStore::Impl {
   bool would_complete_at_once(const Window& window) const;
   void complete_drained(Window& window, WindowId slot);
   void expire(Window& window, WindowId slot);
+  void remember_closed(const Window& window);
+  bool is_closed(const MailboxKey& key) const { return closed.contains(key) || closed_answers.contains(key); }
   void finish_close(Window& window);
 
   // -- Rewinding
@@ -219,7 +222,9 @@ struct WindowStore::Impl {
   store::StableVector<WindowId, Window> windows;
   store::StableVector<BufferId, Buffer> buffers;
   BindingStore bindings;
+  /// Closed windows of gets, many and short-lived, do not push out those of the host.
   ClosedMemory closed;
+  ClosedMemory closed_answers;
   boost::unordered_flat_map<MailboxKey, WindowId> slot_of;  ///< allocated and open windows
   boost::unordered_flat_map<Pid, WindowId> catch_all_of;    ///< catch-all windows: one register a process
   std::uint32_t counters_in_use = 0;
