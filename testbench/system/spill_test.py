@@ -282,6 +282,21 @@ class SameWhateverFits(SystemTest):
                         if entries == 1 and cache != "transmit_context_cache":
                             self.assertGreater(stats["fetches"], 0, cache)
 
+    def test_a_table_with_few_places(self):
+        """Eleven windows and the gets' own, slots for all of them, and a table of eight to ten places."""
+        for seed in range(1, 13):
+            trace = self.program(random.Random(seed))
+            arguments = [*settings(FAULTS), "--seed", str(seed), "--set", "nic.reliability.rnr_tries=1000000"]
+            expected = self.outcome(self.run_text(trace, *arguments))
+            for stash in (0, 1, 2):
+                with self.subTest(seed=seed, stash=stash):
+                    table = [("nic.table.banks", 2), ("nic.table.rows", 4), ("nic.table.slots", 1),
+                             ("nic.table.stash", stash), ("nic.table.max_kicks", 2)]
+                    result = self.run_text(trace, *arguments, *settings(table))
+                    for part, expected_part in zip(self.outcome(result), expected):
+                        self.assertEqual(part, expected_part)
+                    self.assertGreater(result.stats()["units"]["node0.nic.table"]["full"], 0)
+
     def test_each_policy(self):
         trace = self.program(random.Random(99))
         expected = self.outcome(self.run_text(trace, *settings(FAULTS)))
