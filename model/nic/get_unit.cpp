@@ -304,7 +304,8 @@ void GetUnit::end(Index index, Outcome outcome, Time at) {
 // --------------------------------------------------------------------------------------------------------- target
 
 bool GetUnit::serve(NodeId source, const DataHeader& request, WindowId slot, BufferId buffer) {
-  if (serving_ >= config_.queue) {
+  // What is accepted can be answered.
+  if (serving_ >= config_.queue || (can_answer_ && !can_answer_(source))) {
     ++stats_.requests_turned_away;
     return false;
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 #include "base/component.hpp"
@@ -30,7 +31,8 @@ struct GetStats {
   Counter window_retries{"retries", "times that a get waited to open its window again"};
   Counter timed_out{"gets", "of these, gets whose request was accepted and whose answer stayed away"};
   Counter requests{"requests", "requests of others that were accepted"};
-  Counter requests_turned_away{"requests", "requests refused because the queue was full"};
+  Counter requests_turned_away{"requests",
+                               "requests refused because the queue was full, or no transmit context was left"};
   Counter answers_ended{"answers", "answers that ended ok"};
   Counter answers_failed{"answers", "answers that ended otherwise"};
   Peak open{"gets", "gets from acceptance to end at a time"};
@@ -60,6 +62,10 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   /// `page` is the host's page size. Everything that is referred to outlives the unit.
   GetUnit(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, Bytes page, NodeId node,
           WindowStore& windows, ContextCache& contexts, InterruptArm& arm, const ObserverList& observers);
+
+  /// Set-up: whether an answer could be sent to a node, with what that takes kept for it. Requests of others are
+  /// refused `busy`; unset, none is.
+  void on_request(std::function<bool(NodeId)> can_answer) { can_answer_ = std::move(can_answer); }
 
   // TransmitIf, for the command unit: gets.
   bool submit(const PutRequest& get, Cycles at) override;
@@ -133,6 +139,7 @@ class GetUnit : public Component, public TransmitIf, public GetServeIf, public G
   FifoRing<Due> due_;        ///< one for each get that waits for its answer, by time
   std::size_t waiting_ = 0;  ///< of them, those that still do
   std::size_t serving_ = 0;
+  std::function<bool(NodeId)> can_answer_;
   FifoRing<Due> openings_;          ///< gets that will try to open their window again, by time
   FifoRing<PutRequest> asking_;     ///< requests for which transmit had no room
   FifoRing<PutRequest> answering_;  ///< answers that are handed on in this cycle or the next

@@ -56,6 +56,7 @@ void Rnic::bind_units() {
   gets_.transmit(transmit_);
   gets_.delivery(delivery_);
   transmit_.gets(gets_);
+  gets_.on_request([this](NodeId asker) { return transmit_.keep_context(asker); });
   conversion_.gets(gets_);
   contexts_.table(*table_);
   contexts_.dma(dma_engine_);

@@ -102,7 +102,7 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
      : put.purpose == Purpose::get_request ? stats_.get_requests
                                            : stats_.get_answers);
   const NodeId node = put.descriptor.destination_node;
-  if (cache_ != nullptr && cache_->is_full() && peer_index_.count(node) == 0) {
+  if (!keep_context(node)) {
     ++stats_.no_context;
     end_put(index, Outcome::busy, when);
     return true;
@@ -153,6 +153,12 @@ Transmit::Index Transmit::peer_of(NodeId node) {
 void Transmit::use_cache(SpilledCache& contexts) {
   cache_ = &contexts;
   contexts.set_rest([this](std::uint32_t peer) { return peers_[peer]->context.rest_bytes(); });
+}
+
+bool Transmit::keep_context(NodeId node) {
+  if (cache_ != nullptr && cache_->is_full() && peer_index_.count(node) == 0) return false;
+  peer_of(node);
+  return true;
 }
 
 bool Transmit::is_ready(Peer& peer, Index index, Time at) {

@@ -107,6 +107,9 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   /// Set-up: where the contexts lie, numbered in the order in which peers were first sent to. Without it all are on
   /// chip. A context is needed when a packet is cut, when an acknowledgement comes, and when a timer runs off.
   void use_cache(SpilledCache& contexts);
+  /// Whether something can be sent to `node`: it has a context, from now on. False: there is no place for one, and none
+  /// may spill.
+  bool keep_context(NodeId node);
 
   bool submit(const PutRequest& put, Cycles at) override;
   void on_room(std::function<void()> room) override { room_.push_back(std::move(room)); }

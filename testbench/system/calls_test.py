@@ -487,6 +487,33 @@ ranks 2
                 result = self.run_text(self.mutual(4, 60, seed), "--limit", "20ms", *settings(pairs))
                 self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
 
+    def test_a_target_without_a_context_for_the_asker_refuses_busy(self):
+        trace = """rvma-trace 1
+ranks 3
+rank 0
+  init_window r mailbox=1 threshold=10op readable
+  post_buffer r size=64KiB seed=3
+  barrier
+  put rank=1 mailbox=2 size=64
+  wait all
+  barrier
+rank 1
+  init_window w mailbox=2 threshold=1op
+  post_buffer w size=64
+  barrier
+  barrier
+rank 2
+  barrier
+  barrier
+  get rank=0 mailbox=1 size=64
+  wait all
+"""
+        for places, status in ((1, "busy"), (2, "ok")):
+            with self.subTest(places=places):
+                result = self.run_text(trace, *settings([("nic.peers.spill", "off"), ("nic.peers.on_chip", places)]))
+                self.assertEqual([row["status"] for row in result.rows("puts.csv")], ["ok", status])
+                self.assertLess(result.stats()["sim"]["time_ns"], 100_000)
+
     def test_the_own_limits(self):
         lines = ["get rank=1 mailbox=0x10 size=2000 key=7"] * 20
         result, _ = self.gets(lines, "--set", "nic.get.open=2")

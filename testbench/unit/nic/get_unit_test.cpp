@@ -264,6 +264,15 @@ TEST(GetUnit, AnswersDoNotWaitBehindRequests) {
   EXPECT_EQ(bench.transmit.puts[1].purpose, Purpose::get_request);
 }
 
+TEST(GetUnit, RefusesRequestsThatItCouldNotAnswer) {
+  Bench bench;
+  const Readable readable(bench);
+  bench.unit->on_request([](NodeId asker) { return asker == NodeId{5}; });
+  EXPECT_FALSE(bench.unit->serve(NodeId{6}, readable.request, readable.slot, readable.buffer));
+  EXPECT_TRUE(bench.unit->serve(NodeId{5}, readable.request, readable.slot, readable.buffer));
+  EXPECT_EQ(bench.unit->stats().requests_turned_away.value(), 1U);
+}
+
 TEST(GetUnit, AnswersReadTheBufferThroughItsOwnPageList) {
   Bench bench;
   const auto [slot, buffer, request] = Readable(bench);
