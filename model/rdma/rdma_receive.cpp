@@ -208,7 +208,7 @@ void RdmaReceive::decide(PacketPtr packet, Cycles cycle) {
 
 void RdmaReceive::open(PacketPtr packet, const MessageRef& message, Cycles cycle) {
   const Time at = now();
-  RdmaState::Opened opened = state_.open(message.source, packet->data);
+  RdmaState::Opened opened = state_.open(message.source, message.generation, packet->data);
   tell(opened.due, at);
   if (opened.malformed) {
     ignore(*packet, "mismatch", stats_.mismatches);

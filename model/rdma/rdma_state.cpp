@@ -75,7 +75,7 @@ std::uint64_t RdmaState::next_in_order(std::uint32_t queue_pair) { return queue_
 
 // -------------------------------------------------------------------------------------------------------- messages
 
-RdmaState::Opened RdmaState::open(NodeId source, const DataHeader& header) {
+RdmaState::Opened RdmaState::open(NodeId source, std::uint32_t generation, const DataHeader& header) {
   Opened answer;
   if (!is_well_cut(header, mtu_)) {
     answer.malformed = true;
@@ -102,8 +102,13 @@ RdmaState::Opened RdmaState::open(NodeId source, const DataHeader& header) {
       header.rdma.operation == RdmaOperation::send || header.rdma.operation == RdmaOperation::write_immediate;
   if (header.rdma.operation != RdmaOperation::send) answer.outcome = locate(header, message);
   if (answer.outcome == Outcome::pending && uses_receive) {
-    answer.outcome = take_receive(queue_pair->second->pid, message);
+    QueuePair& own = *queue_pair->second;
+    if (std::exchange(own.generation, generation) != generation) own.not_ready.clear();
+    const bool may_take = is_managed || may_take_receive(own, message.order);
+    answer.outcome = may_take ? take_receive(own.pid, message) : Outcome::no_buffer;
+    if (answer.outcome == Outcome::no_buffer && !is_managed) own.not_ready.insert(message.order);
   }
+  if (answer.outcome != Outcome::no_buffer) queue_pair->second->not_ready.erase(message.order);
   if (answer.outcome != Outcome::pending) {
     // It will not come again: what is behind it need not wait for it.
     if (tracks_order_ && !is_managed && answer.outcome != Outcome::no_buffer) {
@@ -129,6 +134,16 @@ Outcome RdmaState::locate(const DataHeader& header, Message& message) {
   message.memory = region->second;
   message.base = message.address - message.memory.head.value();
   return Outcome::pending;
+}
+
+/// Messages of a queue pair take receives in their order, once one was refused: it comes again, and none may overtake
+/// it. And where messages are told in order, the last receive is for one that is told at once, so that it comes back:
+/// others would hold all of them, waiting for one that finds none.
+bool RdmaState::may_take_receive(const QueuePair& queue_pair, std::uint64_t order) const {
+  if (!queue_pair.not_ready.empty() && *queue_pair.not_ready.begin() < order) return false;
+  if (!tracks_order_ || order == queue_pair.next_whole) return true;
+  const auto queue = receives_.find(queue_pair.pid.value());
+  return queue != receives_.end() && queue->second->size() > 1;
 }
 
 Outcome RdmaState::take_receive(Pid pid, Message& message) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -96,8 +97,10 @@ class RdmaState {
     std::vector<DueCqe> due;  ///< entries that waited for a message which is refused now
   };
   /// First packet of a message. Refusals: no_mailbox (no such queue pair, or it belongs to another peer), bad_key (no
-  /// such region), bounds, no_buffer (no receive is posted: the sender asks again).
-  Opened open(NodeId source, const DataHeader& header);
+  /// such region), bounds, no_buffer (no receive is posted, or an earlier message of the queue pair has been refused
+  /// so: the sender asks again). `generation`: of the sender's context; with a new one it has given up what it asked
+  /// before.
+  Opened open(NodeId source, std::uint32_t generation, const DataHeader& header);
   /// Whether a later packet agrees with its message.
   bool agrees(Index message, const DataHeader& header) const;
   /// Where the packet's payload goes.
@@ -150,6 +153,8 @@ class RdmaState {
     std::uint64_t sent = 0;                                ///< messages
     std::uint64_t next_whole = 0;                          ///< messages of the peer before this one have been signalled
     std::map<std::uint64_t, std::vector<DueCqe>> waiting;  ///< whole, but not all before them
+    std::set<std::uint64_t> not_ready;  ///< places in its order of messages that were refused for want of a receive
+    std::uint32_t generation = 0;       ///< of the peer's context
   };
   struct Receive {
     TranslatedRegion memory;
@@ -183,6 +188,7 @@ class RdmaState {
   };
 
   Outcome locate(const DataHeader& header, Message& message);
+  bool may_take_receive(const QueuePair& queue_pair, std::uint64_t order) const;
   Outcome take_receive(Pid pid, Message& message);
   void signal(Message& message, std::vector<DueCqe>& due);
   void pass(QueuePair& queue_pair, std::uint64_t order, std::vector<DueCqe> own, std::vector<DueCqe>& due);

@@ -157,6 +157,22 @@ class Rdma(RdmaTest):
             self.assertEqual(len(self.completions(rdma)), 40)
             self.assertGreater(rdma.stats()["sim"]["time_ns"], rvma.stats()["sim"]["time_ns"])
 
+    def test_more_requests_than_receives_keep_their_order(self):
+        """A request that finds no receive comes again; those behind it neither overtake it nor use the receives up."""
+        traces = [("incast", self.generate("incast", "--ranks", 16, "--count", 40), [("rdma.receives", 100)]),
+                  ("stream", self.generate("stream", "--count", 40), [("rdma.receives", 1)])]
+        for name, trace, few in traces:
+            rvma = self.run_file(trace)
+            for extra in ([], [("rdma.ooo_tracking", "on")]):
+                with self.subTest(name, extra=extra):
+                    rdma = self.run_file(trace, *RDMA, "--limit", "50ms", *settings(few + extra))
+                    self.assertEqual(set(self.statuses(rdma).values()), {"ok"})
+                    self.assertGreater(sum(unit.get("refused_not_ready", 0) for unit in rdma.stats()["units"].values()), 50)
+                    self.assertEqual(sorted(self.completions(rdma)), sorted(self.completions(rvma)))
+        few = [("rdma.receives", 3), ("rdma.ooo_tracking", "on"), ("fabric.faults.jitter", "2us"), ("fabric.faults.drop", "0.02")]
+        rdma = self.run_file(traces[1][1], *RDMA, "--limit", "50ms", *settings(few))
+        self.assertEqual(set(self.statuses(rdma).values()), {"ok"})
+
     # ------------------------------------------------------------------------------------------ rules of order
 
     def test_automatic_takes_the_fastest_that_is_right(self):

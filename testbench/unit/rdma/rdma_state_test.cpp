@@ -62,13 +62,13 @@ struct Bench {
     return header;
   }
   RdmaState::Index open(const DataHeader& header) {
-    const RdmaState::Opened opened = state.open(kPeer, header);
+    const RdmaState::Opened opened = state.open(kPeer, 0, header);
     EXPECT_EQ(opened.outcome, Outcome::pending);
     EXPECT_FALSE(opened.malformed);
     return opened.message;
   }
   Outcome refusal(const DataHeader& header, NodeId source = kPeer) {
-    const RdmaState::Opened opened = state.open(source, header);
+    const RdmaState::Opened opened = state.open(source, 0, header);
     EXPECT_FALSE(opened.malformed);
     told.insert(told.end(), opened.due.begin(), opened.due.end());
     return opened.outcome;
@@ -114,6 +114,46 @@ TEST(RdmaState, CallsAreRefused) {
   EXPECT_EQ(bench.state.deregister_region(kKey), Status::ok);
   EXPECT_FALSE(bench.state.has_region(kKey));
   EXPECT_EQ(bench.region(kKey, 0, 10), Status::ok) << "its key is free again";
+}
+
+TEST(RdmaState, NothingOvertakesAMessageThatFoundNoReceive) {
+  Bench bench(false);
+  const auto outcome_of = [&](std::uint64_t order) {
+    return bench.refusal(Bench::packet(10, 0, order, RdmaOperation::send));
+  };
+  bench.receive(1);
+  EXPECT_EQ(outcome_of(0), Outcome::pending);
+  EXPECT_EQ(outcome_of(1), Outcome::no_buffer);
+  EXPECT_EQ(outcome_of(2), Outcome::no_buffer);
+  bench.receive(2);
+  EXPECT_EQ(outcome_of(3), Outcome::no_buffer) << "behind two that come again";
+  EXPECT_EQ(outcome_of(2), Outcome::no_buffer) << "behind one";
+  EXPECT_EQ(outcome_of(1), Outcome::pending);
+  bench.receive(3);
+  EXPECT_EQ(outcome_of(3), Outcome::no_buffer);
+  EXPECT_EQ(outcome_of(2), Outcome::pending);
+  bench.receive(4);
+  EXPECT_EQ(outcome_of(3), Outcome::pending);
+  // What the sender's context has given up does not come again.
+  EXPECT_EQ(outcome_of(4), Outcome::no_buffer);
+  bench.receive(5);
+  EXPECT_EQ(bench.state.open(kPeer, 1, Bench::packet(10, 0, 5, RdmaOperation::send)).outcome, Outcome::pending);
+}
+
+TEST(RdmaState, WhereOrderIsTrackedTheLastReceiveIsForTheNext) {
+  Bench bench(true);
+  bench.receive(1);
+  bench.receive(2);
+  const DataHeader first = Bench::packet(10, 0, 0, RdmaOperation::send);
+  const DataHeader second = Bench::packet(10, 0, 1, RdmaOperation::send);
+  const RdmaState::Index early = bench.open(second);
+  bench.land(early, second);
+  EXPECT_EQ(bench.refusal(Bench::packet(10, 0, 2, RdmaOperation::send)), Outcome::no_buffer)
+      << "it would wait for the first";
+  const RdmaState::Index next = bench.open(first);
+  EXPECT_TRUE(bench.told.empty());
+  bench.land(next, first);
+  EXPECT_EQ(bench.told.size(), 2U) << "software can post two again";
 }
 
 TEST(RdmaState, RequestsGoToThePeerOfTheirQueuePair) {
@@ -167,13 +207,13 @@ TEST(RdmaState, BadlyCutPacketsAreIgnored) {
   Bench bench(false);
   DataHeader header = Bench::packet(100);
   header.payload_length = 63;
-  EXPECT_TRUE(bench.state.open(kPeer, header).malformed);
+  EXPECT_TRUE(bench.state.open(kPeer, 0, header).malformed);
   header = Bench::packet(100);
   header.packet_index = 2;
-  EXPECT_TRUE(bench.state.open(kPeer, header).malformed);
+  EXPECT_TRUE(bench.state.open(kPeer, 0, header).malformed);
   header = Bench::packet(0);
   header.payload_length = 1;
-  EXPECT_TRUE(bench.state.open(kPeer, header).malformed);
+  EXPECT_TRUE(bench.state.open(kPeer, 0, header).malformed);
 }
 
 TEST(RdmaState, BoundsNeverWrap) {
@@ -351,7 +391,7 @@ TEST(RdmaState, AManagementQueuePairTakesFromEverybodyInAnyOrder) {
   bench.receive(16);
   DataHeader header = Bench::packet(10, 0, 5, RdmaOperation::send);
   header.rdma.queue_pair = RdmaState::kManagement | 3;
-  const RdmaState::Opened opened = bench.state.open(NodeId{99}, header);
+  const RdmaState::Opened opened = bench.state.open(NodeId{99}, 0, header);
   ASSERT_EQ(opened.outcome, Outcome::pending);
   bench.land(opened.message, header);
   EXPECT_EQ(bench.immediates(), Numbers{1005});

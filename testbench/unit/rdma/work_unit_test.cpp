@@ -242,7 +242,7 @@ void answer_comes(Bench& bench, std::uint32_t read) {
   DataHeader header;
   header.message_length = 0;
   header.rdma = {RdmaOperation::read_answer, kQueuePair, read};
-  const RdmaState::Opened opened = bench.state.open(kPeer, header);
+  const RdmaState::Opened opened = bench.state.open(kPeer, 0, header);
   ASSERT_EQ(opened.outcome, Outcome::pending);
   bench.state.placing(opened.message, header);
   std::vector<DueCqe> due;

@@ -59,11 +59,11 @@ TEST(Summary, TheStagesAddUpToTheTotalAsPrinted) {
 
 TEST(Summary, NamesTheBottleneckAndTheNext) {
   FinishedRun run(2);
-  run.report.bottleneck = {false, "fabric.link.0-1.wire", 973'000, "node1.pcie.upstream", 905'000};
+  run.report.bottleneck = {BottleneckKind::unit, "fabric.link.0-1.wire", 973'000, "node1.pcie.upstream", 905'000};
   std::vector<std::string> lines = lines_of(run.report);
   EXPECT_THAT(lines, testing::Contains("Limited by: fabric.link.0-1.wire (97.3 % busy)"));
   EXPECT_THAT(lines, testing::Contains("      next: node1.pcie.upstream (90.5 %)"));
-  run.report.bottleneck = {true, "latency: payload_read", 484'000, "", 0};
+  run.report.bottleneck = {BottleneckKind::latency, "latency: payload_read", 484'000, "", 0};
   lines = lines_of(run.report);
   EXPECT_THAT(lines, testing::Contains("Limited by: latency: payload_read (48.4 % of the time of a put)"));
   EXPECT_THAT(lines, testing::Contains("      next: nothing (0.0 %)"));
