@@ -9,6 +9,8 @@
 
 #include "base/ids.hpp"
 #include "base/random.hpp"
+#include "nic/index_allocator.hpp"
+#include "nic/recency_list.hpp"
 
 namespace rvma {
 
@@ -22,37 +24,34 @@ struct MailboxKey {
   }
 };
 
-/// Ring of the last `capacity` closures. A mailbox that is opened again leaves; its place in the ring stays taken until
-/// it is the oldest.
+/// The last `capacity` closures. A mailbox that is opened again gives its place back.
 class ClosedMemory {
  public:
-  explicit ClosedMemory(std::uint32_t capacity) : capacity_(capacity) {}
+  explicit ClosedMemory(std::uint32_t capacity) : places_(capacity) {}
 
   void remember(const MailboxKey& key) {
-    if (ring_.size() < capacity_) {
-      ring_.push_back({key, serial_});
-    } else {
-      Closure& oldest = ring_[next_];
-      const auto found = serial_of_.find(oldest.key);
-      if (found != serial_of_.end() && found->second == oldest.serial) serial_of_.erase(found);
-      oldest = {key, serial_};
-      next_ = (next_ + 1) % capacity_;
-    }
-    serial_of_[key] = serial_++;
+    forget(key);
+    if (!places_.available()) forget(keys_[by_age_.oldest([](std::uint32_t /*place*/) { return true; })]);
+    const std::uint32_t place = places_.take();
+    if (place >= keys_.size()) keys_.resize(place + std::size_t{1});
+    keys_[place] = key;
+    by_age_.add(place);
+    place_of_[key] = place;
   }
-  void forget(const MailboxKey& key) { serial_of_.erase(key); }
-  bool contains(const MailboxKey& key) const { return serial_of_.contains(key); }
+  void forget(const MailboxKey& key) {
+    const auto found = place_of_.find(key);
+    if (found == place_of_.end()) return;
+    by_age_.remove(found->second);
+    places_.give_back(found->second);
+    place_of_.erase(found);
+  }
+  bool contains(const MailboxKey& key) const { return place_of_.contains(key); }
 
  private:
-  struct Closure {
-    MailboxKey key;
-    std::uint64_t serial;  ///< a later closure of the same mailbox supersedes this one
-  };
-  std::uint32_t capacity_;
-  std::vector<Closure> ring_;
-  std::size_t next_ = 0;  ///< oldest entry, once the ring is full
-  std::uint64_t serial_ = 0;
-  boost::unordered_flat_map<MailboxKey, std::uint64_t> serial_of_;
+  IndexAllocator places_;
+  std::vector<MailboxKey> keys_;  ///< by place
+  RecencyList by_age_;
+  boost::unordered_flat_map<MailboxKey, std::uint32_t> place_of_;
 };
 
 }  // namespace rvma

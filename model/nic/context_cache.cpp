@@ -9,8 +9,6 @@
 namespace rvma {
 namespace {
 
-/// Contexts that are sent away, at most, until the table takes another entry.
-constexpr unsigned kMostTries = 8;
 /// Pause until a call that found every slot in use asks again.
 constexpr std::int64_t kRetryNs = 1000;
 
@@ -28,6 +26,7 @@ ContextCache::ContextCache(const sc_core::sc_module_name& name, SimContext& cont
       dma("dma"),
       windows_(windows),
       may_spill_(config.windows.spill),
+      table_(TableShape::from(config.table)),
       patience_(config.reliability.idle.get() * 2),
       most_fetches_(config.windows.misses),
       policy_(make_replacement(config.windows.policy, Random(context.seed(), path()))),
@@ -60,26 +59,55 @@ bool ContextCache::is_resident(WindowId window) const {
 // --------------------------------------------------------------------------------------------------------------- slots
 
 bool ContextCache::take_slot(SlotId& slot) {
-  if (!free_slots_.available() && !evict_one()) return false;
+  if (!free_slots_.available()) {
+    const auto victim = victim_of([](SlotId /*any*/) { return true; });
+    if (!victim) return false;
+    evict(*victim, current_cycle());
+  }
   slot = SlotId{static_cast<std::uint16_t>(free_slots_.take())};
   while (slots_.size() <= slot.index()) slots_.emplace_back();
   slots_[slot.index()] = Slot{};
   return true;
 }
 
-bool ContextCache::evict_one() {
-  const auto victim = policy_->victim([this](std::uint32_t place) {
+template <class May>
+std::optional<SlotId> ContextCache::victim_of(May may_go) {
+  const auto victim = policy_->victim([this, &may_go](std::uint32_t place) {
     const Slot& candidate = slots_[place];
-    return candidate.filled && candidate.pins == 0 && windows_.may_leave(candidate.window);
+    return candidate.filled && candidate.pins == 0 && windows_.may_leave(candidate.window) &&
+           may_go(SlotId{static_cast<std::uint16_t>(place)});
   });
-  if (victim == ReplacementPolicy::kNone) return false;
-  evict(SlotId{static_cast<std::uint16_t>(victim)});
+  if (victim == ReplacementPolicy::kNone) return std::nullopt;
+  return SlotId{static_cast<std::uint16_t>(victim)};
+}
+
+/// Whatever the table's insertion tries, the key's own places and the stash are full. Entries in the stash stay where
+/// they are, so one of them makes room for certain. If all of those have to stay, one that shares a row with the key
+/// may stand in the key's place: where insertions have moved an entry to, only the table knows.
+bool ContextCache::clear_the_way(const MailboxKey& key) {
+  if (const auto victim = victim_of([this](SlotId slot) { return slots_[slot.index()].in_stash; })) {
+    evict(*victim, current_cycle());
+    return true;
+  }
+  if (!hash_) hash_.emplace(table_);
+  const TabulationHash::Rows wanted = hash_->rows_of({key.pid, key.mailbox});
+  const auto victim = victim_of([this, &wanted](SlotId slot) {
+    const MailboxKey other = windows_.key_of(slots_[slot.index()].window);
+    const TabulationHash::Rows rows = hash_->rows_of({other.pid, other.mailbox});
+    for (std::uint32_t bank = 0; bank < table_.banks; ++bank) {
+      if (rows[bank] == wanted[bank]) return true;
+    }
+    return false;
+  });
+  if (!victim) return false;
+  // Every slot's key goes through the hash, one a cycle, and the table waits for the command.
+  evict(*victim, current_cycle() + Cycles{static_cast<std::int64_t>(slots_.size())});
   return true;
 }
 
 /// The slot is free for the next command to the table, which executes them in order. Whoever finds the mailbox there
 /// until then finds a slot that is not this window's any more.
-void ContextCache::evict(SlotId slot) {
+void ContextCache::evict(SlotId slot, Cycles at) {
   const WindowId window = slots_[slot.index()].window;
   const MailboxKey key = windows_.key_of(window);
   residency(window).place = Place::spilled;
@@ -89,7 +117,7 @@ void ContextCache::evict(SlotId slot) {
   erase.operation = TableOperation::erase;
   erase.pid = key.pid;
   erase.mailbox = key.mailbox;
-  table->command(erase, current_cycle(), [](const TableAnswer& answer) {
+  table->command(erase, at, [](const TableAnswer& answer) {
     RVMA_ASSERT(answer.status == TableStatus::ok, "a resident window's mailbox is in the table");
   });
   if (slots_[slot.index()].changed) {
@@ -109,60 +137,81 @@ void ContextCache::give_back(SlotId slot) {
   free_slots_.give_back(slot.value());
 }
 
-void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, bool is_new, unsigned tries,
+void ContextCache::enter(WindowId window, const MailboxKey& key, SlotId slot, bool is_new, bool has_cleared,
                          const std::function<void(TableStatus)>& done) {
   TableCommand insert;
   insert.operation = TableOperation::insert;
   insert.pid = key.pid;
   insert.mailbox = key.mailbox;
   insert.slot = slot;
-  table->command(insert, current_cycle(), [this, window, key, slot, is_new, tries, done](const TableAnswer& answer) {
+  const auto told = [this, window, key, slot, is_new, has_cleared, done](const TableAnswer& answer) {
     if (answer.status == TableStatus::ok) {
       slots_[slot.index()].window = window;
       slots_[slot.index()].filled = true;
       slots_[slot.index()].changed = is_new;
+      slots_[slot.index()].in_stash = answer.in_stash;
       Residency& here = residency(window);
       here.place = Place::resident;
       here.slot = slot;
       policy_->filled(slot.value());
       stats_.resident.observe(++resident_);
+      if (has_cleared) thin_out(slot);
       done(answer.status);
       return;
     }
     RVMA_ASSERT(answer.status == TableStatus::full || answer.status == TableStatus::busy,
                 "the table holds exactly the mailboxes of resident contexts");
-    // The hash functions find no place: another context's entry may be in the way.
-    if (answer.status == TableStatus::full && may_spill_ && tries < kMostTries && evict_one()) {
-      enter(window, key, slot, is_new, tries + 1, done);
+    if (answer.status == TableStatus::full && may_spill_ && clear_the_way(key)) {
+      enter(window, key, slot, is_new, true, done);
       return;
     }
     give_back(slot);
     done(answer.status);
-  });
+  };
+  table->command(insert, current_cycle(), told);
+}
+
+void ContextCache::thin_out(SlotId newest) {
+  if (const auto victim = victim_of([newest](SlotId slot) { return !(slot == newest); })) {
+    evict(*victim, current_cycle());
+  }
 }
 
 // --------------------------------------------------------------------------------------------------------------- calls
 
 void ContextCache::install(WindowId window, Pid pid, Mailbox mailbox, const std::function<void(TableStatus)>& done) {
   const MailboxKey key{pid, mailbox};
-  if (try_install(window, key, done)) return;
+  if (!try_install(window, key, now(), done)) wait_to_install(window, key, now(), done);
+}
+
+bool ContextCache::try_install(WindowId window, const MailboxKey& key, Time since,
+                               const std::function<void(TableStatus)>& done) {
+  SlotId slot;
+  if (!take_slot(slot)) return false;
+  residency(window).place = Place::moving;
+  enter(window, key, slot, true, false, [this, window, key, since, done](TableStatus status) {
+    if (status == TableStatus::ok) {
+      done(status);
+      return;
+    }
+    residency(window).place = Place::nowhere;
+    if (status == TableStatus::full) {
+      wait_to_install(window, key, since, done);
+    } else {
+      done(status);
+    }
+  });
+  return true;
+}
+
+void ContextCache::wait_to_install(WindowId window, const MailboxKey& key, Time since,
+                                   const std::function<void(TableStatus)>& done) {
   if (!may_spill_) {
     done(TableStatus::full);
     return;
   }
-  wait_for_room({now(), [this, window, key, done] { return try_install(window, key, done); },
+  wait_for_room({since, [this, window, key, since, done] { return try_install(window, key, since, done); },
                  [done] { done(TableStatus::full); }});
-}
-
-bool ContextCache::try_install(WindowId window, const MailboxKey& key, const std::function<void(TableStatus)>& done) {
-  SlotId slot;
-  if (!take_slot(slot)) return false;
-  residency(window).place = Place::moving;
-  enter(window, key, slot, true, 0, [this, window, done](TableStatus status) {
-    if (status != TableStatus::ok) residency(window).place = Place::nowhere;
-    done(status);
-  });
-  return true;
 }
 
 void ContextCache::remove(WindowId window, Pid pid, Mailbox mailbox, std::function<void()> done) {
@@ -336,7 +385,7 @@ void ContextCache::arrived(Index index) {
   }
   residency(window).place = Place::moving;
   --spilled_;
-  enter(window, misses_[index].key, slot, false, 0, [this, index, window](TableStatus status) {
+  enter(window, misses_[index].key, slot, false, false, [this, index, window](TableStatus status) {
     if (status != TableStatus::ok) {
       residency(window).place = Place::spilled;
       ++spilled_;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "nic/interfaces.hpp"
 #include "nic/miss_table.hpp"
 #include "nic/replacement.hpp"
+#include "nic/translation_table.hpp"
 #include "nic/window_store.hpp"
 
 namespace rvma {
@@ -62,7 +64,7 @@ class ContextIf : public virtual sc_core::sc_interface {
   enum class Fetched : std::uint8_t {
     found,    ///< the context is on chip, and stays until unpin()
     unknown,  ///< no window has the mailbox
-    no_room   ///< every slot is in use by messages under way, or the table took no more
+    no_room   ///< every slot, or every place of the table that it could take, is in use by messages under way
   };
   using Done = std::function<void(Fetched, WindowId)>;
 
@@ -94,7 +96,8 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   /// `config` and `windows` outlive the unit.
   ContextCache(const sc_core::sc_module_name& name, SimContext& context, const NicConfig& config, WindowStore& windows);
 
-  // -- Calls. `done` may run within the call. Those that find every slot in use wait, but for no longer than bound
+  // -- Calls. `done` may run within the call. Those that find every slot in use, or every place of the table
+  // for their mailbox, wait, but for no longer than bound
   // messages can last (twice nic.reliability.idle).
   /// A window that was allocated gets a slot and its entry in the table; status full or busy: neither.
   void install(WindowId window, Pid pid, Mailbox mailbox, const std::function<void(TableStatus)>& done);
@@ -132,6 +135,7 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
     WindowId window;
     bool filled = false;  ///< the table knows it
     bool changed = false;
+    bool in_stash = false;  ///< its entry: it stands there until it is erased
     std::uint32_t pins = 0;
   };
   struct Waiter {
@@ -150,24 +154,37 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   Residency& residency(WindowId window);
   /// A slot that holds nothing: a free one, or one whose context is sent away. False: every context has to stay.
   bool take_slot(SlotId& slot);
-  bool evict_one();
-  void evict(SlotId slot);
+  /// The slot that the policy names among those whose context may leave and that `may_go`.
+  template <class May>
+  std::optional<SlotId> victim_of(May may_go);
+  /// The mailbox leaves the table by a command that is not to run before cycle `at`.
+  void evict(SlotId slot, Cycles at);
   void give_back(SlotId slot);
-  /// Tells the table; if that has no place, contexts are sent away until it has, a few times.
-  void enter(WindowId window, const MailboxKey& key, SlotId slot, bool is_new, unsigned tries,
+  /// Tells the table; where it has no place for the key, contexts that are in its way are sent away. `full`: all of
+  /// them have to stay.
+  void enter(WindowId window, const MailboxKey& key, SlotId slot, bool is_new, bool has_cleared,
              const std::function<void(TableStatus)>& done);
+  /// Sends a context away that is, or may be, in the key's way. False: each of them has to stay.
+  bool clear_the_way(const MailboxKey& key);
+  /// Sends one more away, that the policy would: a table so full that the next insertion fails as well costs more than
+  /// the context is worth.
+  void thin_out(SlotId newest);
   PhysicalAddress context_address(WindowId window) const;
   void read(PhysicalAddress address, std::uint32_t bytes, std::uint64_t tag);
   void searched(Index index);
   void arrived(Index index);
   void finish(Index index, Fetched outcome, WindowId window);
-  bool try_install(WindowId window, const MailboxKey& key, const std::function<void(TableStatus)>& done);
+  bool try_install(WindowId window, const MailboxKey& key, Time since, const std::function<void(TableStatus)>& done);
+  void wait_to_install(WindowId window, const MailboxKey& key, Time since,
+                       const std::function<void(TableStatus)>& done);
   void try_acquire(WindowId window, const MailboxKey& key, Time since, const std::function<void(bool)>& done);
   void wait_for_room(WaitingCall call);
   void retry_calls();
 
   WindowStore& windows_;
   bool may_spill_;
+  TableShape table_;
+  std::optional<TabulationHash> hash_;  ///< the table's, once it is needed
   Time patience_;
   std::uint32_t most_fetches_;
   std::unique_ptr<ReplacementPolicy> policy_;
@@ -178,7 +195,7 @@ class ContextCache : public Component, public ContextIf, public DmaClient {
   std::vector<WindowId> found_;  ///< by miss: the window whose context is being read
   PhysicalAddress context_area_;
   PhysicalAddress bucket_area_;
-  RingQueue<WaitingCall> calls_;  ///< that found no slot, or too many fetches under way
+  RingQueue<WaitingCall> calls_;  ///< that found no slot or place, or too many fetches under way
   std::uint32_t resident_ = 0;
   std::uint32_t spilled_ = 0;
   ContextCacheStats stats_;

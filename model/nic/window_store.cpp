@@ -125,9 +125,13 @@ void WindowStore::Impl::complete_drained(Window& window, WindowId slot) {
 void WindowStore::Impl::expire(Window& window, WindowId slot) {
   window.state = WindowState::expired;
   slot_of.erase(window.mailbox_key());
-  // Nobody has a second message for a get's window, and there may be many: they would push the others out.
-  if ((window.flags & kWindowAnswer) == 0) closed.remember(window.mailbox_key());
+  // Nobody has a second message for a get's window.
+  if ((window.flags & kWindowAnswer) == 0) remember_closed(window);
   expired.push_back({slot, window.pid, window.mailbox});
+}
+
+void WindowStore::Impl::remember_closed(const Window& window) {
+  ((window.flags & kWindowAnswer) != 0 ? closed_answers : closed).remember(window.mailbox_key());
 }
 
 /// A message bound to the buffer has ended, whole or cut off, and nothing of it is on the way.
@@ -191,7 +195,7 @@ Outcome WindowStore::Impl::find_slot(const DataHeader& header, const WindowLooku
 
 Outcome WindowStore::Impl::miss_reason(const DataHeader& header, const WindowLookup& lookup) const {
   const MailboxKey key{header.destination_pid, header.mailbox};
-  if (closed.contains(key)) return Outcome::closed;
+  if (is_closed(key)) return Outcome::closed;
   if (lookup.sweeping) return Outcome::busy;
   // The table's answer was overtaken by an insertion: the sender asks again and meets the window.
   if (slot_of.contains(key)) return Outcome::busy;

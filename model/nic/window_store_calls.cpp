@@ -62,6 +62,7 @@ void WindowStore::open_window(WindowId slot) {
   RVMA_ASSERT(window.state == WindowState::allocated, "a window is opened once, after its allocation");
   window.state = WindowState::open;
   impl_->closed.forget(window.mailbox_key());
+  impl_->closed_answers.forget(window.mailbox_key());
   ++impl_->stats.windows_opened;
 }
 
@@ -93,7 +94,7 @@ WindowStore::WindowAnswer WindowStore::find_window(Pid pid, Mailbox mailbox) con
         break;
     }
   }
-  return {impl_->closed.contains(key) ? Status::closed : Status::no_window, {}};
+  return {impl_->is_closed(key) ? Status::closed : Status::no_window, {}};
 }
 
 WindowStore::WindowAnswer WindowStore::locate(Pid pid, Mailbox mailbox) const {
@@ -109,7 +110,7 @@ bool WindowStore::may_leave(WindowId slot) const {
   return window.state == WindowState::open && window.unfinished == 0 && !window.is_catch_all();
 }
 
-bool WindowStore::is_closed(Pid pid, Mailbox mailbox) const { return impl_->closed.contains(MailboxKey{pid, mailbox}); }
+bool WindowStore::is_closed(Pid pid, Mailbox mailbox) const { return impl_->is_closed(MailboxKey{pid, mailbox}); }
 
 WindowStore::PostAnswer WindowStore::post_buffer(WindowId slot, const Descriptor& call) {
   Impl& store = *impl_;
@@ -167,7 +168,7 @@ void WindowStore::begin_close(WindowId slot, std::vector<BufferId>& returned, st
   // 1. From now on the mailbox refuses `closed`. It stays taken until the window is released.
   window.state = WindowState::closing;
   window.drained = std::move(drained);
-  store.closed.remember(window.mailbox_key());
+  store.remember_closed(window);
   store.tell(&StoreListener::window_changed, slot);
   // 2. The active and the unused buffers go back. The active one stays the bucket's last as long as it is written to.
   const BufferId active = window.active;

@@ -26,6 +26,13 @@ constexpr std::uint32_t kMostWindows = 1U << 24U;
 /// Posted buffers of a node whose descriptors and counters may spill.
 constexpr std::uint32_t kMostBuffers = 1U << 24U;
 
+/// Contexts that can be on chip at once: each has a slot and a place in the translation table.
+inline std::uint32_t most_resident(const NicConfig& config) {
+  const TableConfig& table = config.table;
+  const std::uint64_t places = std::uint64_t{table.banks} * table.rows * table.slots + table.stash;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(places, config.windows.on_chip));
+}
+
 /// Grows by blocks and never moves what it holds.
 template <class Id, class T>
 class StableVector {
@@ -162,11 +169,12 @@ struct WindowStore::Impl {
       : mtu(config.mtu->count()),
         history_capacity(config.history),
         counter_capacity(config.counters.spill ? store::kMostBuffers : std::uint32_t{config.counters.on_chip}),
-        most_catch_alls(config.windows.spill ? config.windows.on_chip - 1U : store::kMostWindows),
+        most_catch_alls(config.windows.spill ? store::most_resident(config) - 1U : store::kMostWindows),
         slots(config.windows.spill ? store::kMostWindows : std::uint32_t{config.windows.on_chip}),
         buffer_ids(config.buffers.spill ? store::kMostBuffers : std::uint32_t{config.buffers.on_chip}),
         bindings(config.binding.on_chip),
-        closed(config.closed_memory) {}
+        closed(config.closed_memory),
+        closed_answers(config.closed_memory) {}
 
   // -- Buckets
   void append(Window& window, BufferId id);
@@ -176,6 +184,8 @@ struct WindowStore::Impl {
   bool would_complete_at_once(const Window& window) const;
   void complete_drained(Window& window, WindowId slot);
   void expire(Window& window, WindowId slot);
+  void remember_closed(const Window& window);
+  bool is_closed(const MailboxKey& key) const { return closed.contains(key) || closed_answers.contains(key); }
   void finish_close(Window& window);
 
   // -- Rewinding
@@ -212,7 +222,9 @@ struct WindowStore::Impl {
   store::StableVector<WindowId, Window> windows;
   store::StableVector<BufferId, Buffer> buffers;
   BindingStore bindings;
+  /// Closed windows of gets, many and short-lived, do not push out those of the host.
   ClosedMemory closed;
+  ClosedMemory closed_answers;
   boost::unordered_flat_map<MailboxKey, WindowId> slot_of;  ///< allocated and open windows
   boost::unordered_flat_map<Pid, WindowId> catch_all_of;    ///< catch-all windows: one register a process
   std::uint32_t counters_in_use = 0;

@@ -11,8 +11,8 @@ struct StateReader {
 
   void read(const WindowStore& windows) {
     const auto& [mtu, history_capacity, counter_capacity, most_catch_alls, slots, buffer_ids, all, buffers, bindings,
-                 closed, slot_of, catch_all_of, counters_in_use, posts, due, expired, on_due, on_expired, listener,
-                 stats] = *windows.impl_;
+                 closed, closed_answers, slot_of, catch_all_of, counters_in_use, posts, due, expired, on_due,
+                 on_expired, listener, stats] = *windows.impl_;
     // The same in all states of a scenario.
     (void)mtu, (void)history_capacity, (void)counter_capacity, (void)most_catch_alls, (void)on_due, (void)on_expired;
     (void)listener;
@@ -24,7 +24,7 @@ struct StateReader {
     // One window is made, so that the others need no more than their number.
     put(slot_of.size());
     put(catch_all_of.size());
-    (void)closed;  // ModelUnderTest asks it for its one mailbox
+    (void)closed, (void)closed_answers;  // ModelUnderTest asks them for its one mailbox
     put(counters_in_use);
     put(posts);
     put(due.size());

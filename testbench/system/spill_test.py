@@ -3,7 +3,7 @@ spills to host memory and comes back."""
 
 import random
 
-from system_test import SystemTest, crc, payload
+from system_test import SOURCE, SystemTest, crc, payload
 from calls_test import FAULTS, settings
 
 ROOM = ["--set", "nic.buffers.on_chip=100000", "--set", "nic.counters.on_chip=100000"]
@@ -133,6 +133,50 @@ rank 0
                 self.assertGreater(self.contexts(result)["fetches"], 100)
 
 
+# Shape `fast` of rtl/shapes.txt: 68 places.
+FAST = settings([("nic.table.banks", 2), ("nic.table.rows", 16), ("nic.table.slots", 2), ("nic.table.stash", 4),
+                 ("nic.table.max_kicks", 6), ("nic.table.latency", 1)])
+
+
+class CrowdedTable(SystemTest):
+    """More slots than the translation table has places: its size limits what is on chip, and nobody is refused."""
+
+    def expect_all_ok(self, trace, places, *arguments):
+        result = self.run_file(trace, *ROOM, *arguments)
+        self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
+        self.assertEqual({row["status"] for row in result.rows("calls.csv")}, {"ok"})
+        units = result.stats()["units"]
+        self.assertGreater(units["node0.nic.table"]["full"], 0)
+        self.assertLessEqual(units["node0.nic.contexts"]["resident"], places)
+        self.assertGreater(units["node0.nic.contexts"]["resident"], 0.9 * places)
+        return result
+
+    def test_the_default_table(self):
+        trace = self.generate("mailboxes", "--mailboxes", 5000, "--count", 5000, "--skew", 0)
+        slots = "nic.windows.on_chip"
+        for keys in ([(slots, 4000)], [(slots, 5001)], [(slots, 65536)], [("nic.table.rows", 256)],
+                     [(slots, 5001), ("nic.table.stash", 0)], [(slots, 5001), ("nic.windows.policy", "random")]):
+            with self.subTest(keys=keys):
+                rows = dict(keys).get("nic.table.rows", 512)
+                places = 8 * rows + dict(keys).get("nic.table.stash", 8)
+                self.expect_all_ok(trace, places, *settings(keys))
+
+    def test_many_more_mailboxes_than_places(self):
+        trace = self.generate("mailboxes", "--mailboxes", 20000, "--count", 20000, "--skew", 0)
+        self.expect_all_ok(trace, 4104, "--set", "nic.windows.on_chip=65536")
+
+    def test_the_verilog_table(self):
+        if "off in this build" in self.rvma("run", SOURCE / "traces" / "pingpong.trace", "--table", "rtl").stderr:
+            self.skipTest("built without Verilator")
+        for skew in ("0", "0.99"):
+            trace = self.generate("mailboxes", "--mailboxes", 500, "--count", 1000, "--skew", skew)
+            arguments = [*FAST, "--set", "nic.reliability.rnr_tries=1000"]
+            model = self.expect_all_ok(trace, 68, *arguments)
+            both = self.expect_all_ok(trace, 68, *arguments, "--table", "both")
+            for name in ("puts.csv", "completions.csv", "calls.csv"):
+                self.assertEqual((model.out / name).read_bytes(), (both.out / name).read_bytes())
+
+
 # Units under nodeN.nic.
 CACHES = ["contexts", "buffer_cache", "counter_cache", "receive_context_cache", "transmit_context_cache"]
 
@@ -237,6 +281,21 @@ class SameWhateverFits(SystemTest):
                         self.assertLessEqual(stats["resident"], entries + (2 if cache == "contexts" else 0), cache)
                         if entries == 1 and cache != "transmit_context_cache":
                             self.assertGreater(stats["fetches"], 0, cache)
+
+    def test_a_table_with_few_places(self):
+        """Eleven windows and the gets' own, slots for all of them, and a table of eight to ten places."""
+        for seed in range(1, 13):
+            trace = self.program(random.Random(seed))
+            arguments = [*settings(FAULTS), "--seed", str(seed), "--set", "nic.reliability.rnr_tries=1000000"]
+            expected = self.outcome(self.run_text(trace, *arguments))
+            for stash in (0, 1, 2):
+                with self.subTest(seed=seed, stash=stash):
+                    table = [("nic.table.banks", 2), ("nic.table.rows", 4), ("nic.table.slots", 1),
+                             ("nic.table.stash", stash), ("nic.table.max_kicks", 2)]
+                    result = self.run_text(trace, *arguments, *settings(table))
+                    for part, expected_part in zip(self.outcome(result), expected):
+                        self.assertEqual(part, expected_part)
+                    self.assertGreater(result.stats()["units"]["node0.nic.table"]["full"], 0)
 
     def test_each_policy(self):
         trace = self.program(random.Random(99))

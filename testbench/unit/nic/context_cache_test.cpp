@@ -4,8 +4,11 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
+
+#include "nic/table_unit.hpp"
 
 namespace rvma {
 namespace {
@@ -13,7 +16,7 @@ namespace {
 constexpr Pid kPid{2};
 constexpr Cycles kReadCycles{100};
 
-/// Takes commands in order, each answered a cycle later; knows what it holds.
+/// Takes commands in order, each answered a cycle later; knows what it holds. All of it is stash.
 class FakeTable : public Component, public TableCommandIf {
  public:
   explicit FakeTable(SimContext& context)
@@ -37,6 +40,7 @@ class FakeTable : public Component, public TableCommandIf {
         said.status = TableStatus::full;
       } else {
         RVMA_ASSERT(holds.emplace(what.mailbox.value(), what.slot).second, "inserted twice");
+        said.in_stash = true;
       }
     } else {
       log.push_back("-" + std::to_string(what.mailbox.value()));
@@ -93,9 +97,17 @@ NicConfig small_config(std::uint32_t on_chip, std::uint32_t misses = 4) {
   return config;
 }
 
+enum class TableKind { fake, real };
+
 struct Bench {
-  explicit Bench(const NicConfig& made) : config(made), store(config), cache("contexts", context, config, store) {
-    cache.table(table);
+  explicit Bench(const NicConfig& made, TableKind kind = TableKind::fake)
+      : config(made), store(config), cache("contexts", context, config, store) {
+    if (kind == TableKind::real) {
+      cuckoo = std::make_unique<ModelTableUnit>("cuckoo", context, Frequency::mhz(1000), config.table);
+      cache.table(cuckoo->commands);
+    } else {
+      cache.table(table);
+    }
     cache.dma(dma);
   }
   /// Opens a window of 2 ops with a buffer, and lets it settle.
@@ -157,6 +169,7 @@ struct Bench {
   NicConfig config;
   WindowStore store;
   FakeTable table{context};
+  std::unique_ptr<ModelTableUnit> cuckoo;  ///< in its place
   FakeDma dma{context};
   ContextCache cache;
   std::vector<Told> told;
@@ -328,9 +341,111 @@ TEST(ContextCache, WhenTheTableIsFullAnotherEntryMakesRoom) {
   bench.open(11);
   const WindowId third = bench.open(12);
   EXPECT_TRUE(bench.cache.is_resident(third));
-  EXPECT_EQ(bench.table.holds.size(), 2U);
+  // And one more leaves, so that the next one does not find the table full again.
+  EXPECT_EQ(bench.table.log, (std::vector<std::string>{"+10", "+11", "+12", "-10", "+12", "-11"}));
+  EXPECT_EQ(bench.dma.written.size(), 2U);
   bench.check_table();
 }
+
+/// A table of 2 x `rows` places and `stash`, far fewer than there are slots.
+NicConfig crowded_config(std::uint32_t stash, std::uint32_t rows = 8) {
+  NicConfig config = small_config(1000);
+  config.table.banks = 2;
+  config.table.rows = rows;
+  config.table.slots = 1;
+  config.table.stash = stash;
+  config.table.max_kicks = 4;
+  return config;
+}
+
+class CrowdedTable : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(CrowdedTable, RefusesNobody) {
+  const NicConfig config = crowded_config(GetParam());
+  const std::uint32_t places = 16 + GetParam();
+  Bench bench(config, TableKind::real);
+  bench.run(2000);
+  std::vector<WindowId> windows;
+  for (std::uint64_t mailbox = 0; mailbox < 100; ++mailbox) {
+    windows.push_back(bench.open(mailbox));
+    bench.run(500);
+    ASSERT_TRUE(bench.cache.is_resident(windows.back())) << mailbox;
+    ASSERT_EQ(bench.statuses.size(), mailbox + 1);
+    ASSERT_EQ(bench.statuses.back(), TableStatus::ok);
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t mailbox = 0; mailbox < 100; ++mailbox) {
+      bench.fetch(mailbox);
+      bench.run(1000);
+      ASSERT_EQ(bench.told.size(), 1U);
+      ASSERT_EQ(bench.told[0].outcome, ContextIf::Fetched::found) << mailbox;
+      ASSERT_TRUE(bench.cache.is_resident(windows[mailbox]));
+      bench.cache.unpin(windows[mailbox]);
+      bench.told.clear();
+    }
+  }
+  EXPECT_GT(bench.cuckoo->stats().full.value(), 100U) << "or it was never crowded";
+  EXPECT_LE(bench.cuckoo->table().entries(), places);
+  EXPECT_GT(bench.cuckoo->table().entries(), places / 2) << "what was sent away was in the way, not all there was";
+  EXPECT_EQ(bench.cache.stats().refused.value(), 0U);
+  std::uint32_t resident = 0;
+  for (const WindowId window : windows) resident += bench.cache.is_resident(window) ? 1 : 0;
+  EXPECT_EQ(resident, bench.cuckoo->table().entries());
+}
+
+INSTANTIATE_TEST_SUITE_P(ContextCache, CrowdedTable, testing::Values(0U, 1U, 4U));
+
+TEST(ContextCache, WhoMayNotLeaveTheStashStays) {
+  Bench bench(crowded_config(1), TableKind::real);
+  bench.run(2000);
+  std::uint64_t next = 0;
+  while (bench.cuckoo->table().stash_used() == 0) {
+    bench.open(next++);
+    bench.run(500);
+  }
+  const std::uint64_t mailbox = bench.cuckoo->table().stored(TableCopy::a, bench.cuckoo->table().shape().capacity())[0];
+  const WindowId stashed = bench.store.locate(kPid, Mailbox{mailbox}).window;
+  ASSERT_TRUE(bench.cache.pin(stashed));
+  for (int i = 0; i < 100; ++i) {
+    const WindowId window = bench.open(next++);
+    bench.run(500);
+    ASSERT_TRUE(bench.cache.is_resident(window));
+    ASSERT_TRUE(bench.cache.is_resident(stashed));
+  }
+  EXPECT_GT(bench.cuckoo->stats().full.value(), 20U);
+}
+
+class HeldPlaces : public testing::TestWithParam<bool> {};
+
+TEST_P(HeldPlaces, AreWaitedFor) {
+  Bench bench(crowded_config(1, 4), TableKind::real);
+  bench.run(2000);
+  std::vector<WindowId> held;
+  WindowId last;
+  for (std::uint64_t mailbox = 0; bench.statuses.size() == mailbox; ++mailbox) {
+    if (mailbox > 0) {
+      ASSERT_EQ(bench.statuses.back(), TableStatus::ok);
+      ASSERT_TRUE(bench.cache.pin(last));
+      held.push_back(last);
+    }
+    last = bench.open(mailbox);
+    bench.run(3000);
+  }
+  EXPECT_GE(held.size(), 3U) << "two places of its own, and the stash";
+  EXPECT_FALSE(bench.cache.is_resident(last));
+  EXPECT_EQ(bench.cache.stats().evictions.value(), 0U) << "nobody leaves in vain";
+  if (GetParam()) {
+    for (const WindowId window : held) bench.cache.unpin(window);
+    bench.run(3000);
+    EXPECT_TRUE(bench.cache.is_resident(last));
+  } else {
+    bench.run(202'000'000);
+    EXPECT_EQ(bench.statuses.back(), TableStatus::full);
+    EXPECT_FALSE(bench.cache.is_resident(last));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ContextCache, HeldPlaces, testing::Values(true, false));
 
 TEST(ContextCache, WhoFindsNoRoomForLongIsToldSo) {
   Bench bench(small_config(1));
@@ -360,6 +475,18 @@ TEST(ContextCache, CatchAllsLeaveOneSlotToOthers) {
   const WindowId other = bench.open(12);
   EXPECT_TRUE(bench.cache.is_resident(catch_all));
   EXPECT_TRUE(bench.cache.is_resident(other));
+}
+
+TEST(ContextCache, CatchAllsLeaveOnePlaceOfTheTableToOthers) {
+  Bench bench(crowded_config(1, 4));  // 9 places
+  for (std::uint16_t pid = 0; pid < 9; ++pid) {
+    Descriptor call;
+    call.opcode = Opcode::init_window;
+    call.mailbox = Mailbox{20};
+    call.threshold = 1;
+    call.window_flags = kWindowCatchAll;
+    EXPECT_EQ(bench.store.allocate_window(call, Pid{pid}).status, pid < 8 ? Status::ok : Status::full) << pid;
+  }
 }
 
 TEST(ContextCache, WithoutSpillingAFullNicSaysFull) {

@@ -822,6 +822,55 @@ TEST(Close, IsRememberedForTheLastFewMailboxes) {
   EXPECT_EQ(rig.store.find_window(kPid, Mailbox{3}).status, Status::closed);
 }
 
+TEST(Close, OfAnOpenedAgainMailboxGivesItsPlaceBack) {
+  Rig rig;  // remembers 2
+  const auto close = [&](WindowId slot) {
+    std::vector<BufferId> returned;
+    rig.store.begin_close(slot, returned, nullptr);
+    rig.store.release_window(slot);
+  };
+  close(rig.open(Mailbox{1}, {}));
+  for (int i = 0; i < 3; ++i) close(rig.open(Mailbox{2}, {}));
+  EXPECT_TRUE(rig.store.is_closed(kPid, Mailbox{1})) << "2 has one place, however often it was closed";
+  rig.open(Mailbox{2}, {});
+  EXPECT_FALSE(rig.store.is_closed(kPid, Mailbox{2}));
+  close(rig.open(Mailbox{3}, {}));
+  EXPECT_TRUE(rig.store.is_closed(kPid, Mailbox{1})) << "3 has the place that 2 gave back";
+  close(rig.open(Mailbox{4}, {}));
+  EXPECT_FALSE(rig.store.is_closed(kPid, Mailbox{1})) << "the oldest";
+  EXPECT_TRUE(rig.store.is_closed(kPid, Mailbox{3}));
+}
+
+TEST(Close, OfWindowsOfGetsIsRememberedApart) {
+  Rig rig;  // remembers 2, and 2
+  const auto close = [&](std::uint64_t mailbox, bool is_gets) {
+    Descriptor call;
+    call.opcode = is_gets ? Opcode::post_one_time_buffer : Opcode::init_window;
+    call.mailbox = Mailbox{mailbox};
+    call.threshold = 1;
+    call.length = 8;
+    call.window_flags = is_gets ? kWindowAnswer : 0;
+    const WindowId slot = rig.store.allocate_window(call, kPid).window;
+    rig.store.open_window(slot);
+    std::vector<BufferId> returned;
+    rig.store.begin_close(slot, returned, nullptr);
+    rig.store.release_window(slot);
+  };
+  const auto remembered = [&rig] {
+    std::vector<std::uint64_t> mailboxes;
+    for (std::uint64_t mailbox = 1; mailbox < 20; ++mailbox) {
+      if (rig.store.is_closed(kPid, Mailbox{mailbox})) mailboxes.push_back(mailbox);
+    }
+    return mailboxes;
+  };
+  close(1, false);
+  for (std::uint64_t mailbox = 11; mailbox < 15; ++mailbox) close(mailbox, true);
+  EXPECT_EQ(remembered(), (std::vector<std::uint64_t>{1, 13, 14}));
+  close(2, false);
+  close(3, false);
+  EXPECT_EQ(remembered(), (std::vector<std::uint64_t>{2, 3, 13, 14}));
+}
+
 TEST(SlotReuse, NeverReceivesAnotherMailboxsData) {
   NicConfig config = small_config();
   config.windows.on_chip = 1;
