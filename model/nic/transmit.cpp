@@ -35,6 +35,10 @@ DmaWrite word_write(PhysicalAddress to, std::uint64_t first, std::uint64_t secon
   return write;
 }
 
+bool is_read_answer(const PutRequest& request) {
+  return request.purpose == Purpose::rdma && request.rdma.operation == RdmaOperation::read_answer;
+}
+
 /// What stands in a packet that only fills its number: the message, and packet 1 of no bytes. That contradicts itself,
 /// so that it changes nothing wherever it arrives, even if nothing else of its message ever did.
 DataHeader filler(MessageId message) {
@@ -85,12 +89,15 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
   // the entries that each other's answers need.
   const bool is_answer = put.purpose == Purpose::get_answer;
   RVMA_ASSERT(!is_answer || open_answers_ < config_.get.queue, "more answers than requests that may be accepted");
-  if (!is_answer && open_puts_ >= config_.transmit.open_puts) {
+  // So are reads of the RDMA NIC, whose work unit bounds them; its peak counts their answers too.
+  const bool has_entry = is_answer || is_read_answer(put);
+  if (!has_entry && open_puts_ - open_read_answers_ >= config_.transmit.open_puts) {
     ++stats_.full;
     if (!std::exchange(starved_, true)) open_puts_full_since_ = clock().time_of(at);
     return false;
   }
   // 1. An entry of the open-put table.
+  if (is_read_answer(put)) ++open_read_answers_;
   const Index index = take_entry(put.purpose);
   const Time when = clock().time_of(at);
   Put& entry = puts_[index];
@@ -223,6 +230,7 @@ void Transmit::end_put(Index index, Outcome outcome, Time at) {
   puts_.give_back(index);
   const bool is_answer = !is_put && request.purpose == Purpose::get_answer;
   --(is_answer ? open_answers_ : open_puts_);
+  if (is_read_answer(request)) --open_read_answers_;
   // One half of a get: the get unit goes on with it, perhaps with the next.
   if (!is_put && gets.size() > 0) gets->ended(request, outcome, tries, at);
   if (!is_answer && std::exchange(starved_, false)) {

@@ -271,9 +271,10 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   TransmitStats stats_;
 
   SlotTable<Put> puts_;
-  std::size_t open_puts_ = 0;     ///< of nic.transmit.open_puts
-  std::size_t open_answers_ = 0;  ///< of nic.get.queue: answers have entries of their own
-  bool starved_ = false;          ///< a put was turned away
+  std::size_t open_puts_ = 0;          ///< of nic.transmit.open_puts
+  std::size_t open_answers_ = 0;       ///< of nic.get.queue: answers have entries of their own
+  std::size_t open_read_answers_ = 0;  ///< among open_puts_, beyond nic.transmit.open_puts
+  bool starved_ = false;               ///< a put was turned away
   std::vector<std::function<void()>> room_;
 
   SpilledCache* cache_ = nullptr;

@@ -215,9 +215,27 @@ void Provider::perform(Process& process, const Item& item) {
 
 // --------------------------------------------------------------------------------------------------------- the NIC
 
+/// A work request that the NIC has no entry for is held back here: in the NIC's queue it would stand before receives,
+/// for which the peers' requests may wait that fill their NICs' tables; theirs would stand before those that these
+/// need.
 void Provider::post(Process& process, const Descriptor& descriptor) {
+  if (is_work_request(descriptor.opcode)) {
+    if (open_requests_ == p_.nic.transmit.open_puts) {
+      waiting_requests_.push({process.pid, descriptor});
+      return;
+    }
+    ++open_requests_;
+  }
   process.debt += issue_;
   process.queue.post(descriptor, process.debt);
+}
+
+/// One that waited may go.
+void Provider::entry_is_free() {
+  --open_requests_;
+  if (waiting_requests_.empty()) return;
+  const auto [pid, work] = waiting_requests_.pop();
+  post(process_of(pid), work);
 }
 
 Descriptor Provider::receive_of(const Process& process, std::uint32_t buffer) const {
@@ -296,6 +314,7 @@ void Provider::request_ended(Process& process, const Cqe& cqe) {
   const auto number = static_cast<std::uint32_t>(cqe.id / kWordBytes);
   const Request request = process.requests[number];
   process.requests.give_back(number);
+  entry_is_free();
   switch (request.kind) {
     case Request::Kind::control:
       pinned_.free(request.message, kControlBytes);

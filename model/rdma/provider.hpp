@@ -159,6 +159,7 @@ class Provider : public Component {
   void start_of_simulation() override;
   Descriptor receive_of(const Process& process, std::uint32_t buffer) const;
   void post(Process& process, const Descriptor& descriptor);
+  void entry_is_free();
   static std::uint32_t new_request(Process& process, const Request& request);
   void entry(Process& process, const Cqe& cqe);
   void request_ended(Process& process, const Cqe& cqe);
@@ -272,6 +273,8 @@ class Provider : public Component {
   };
   boost::unordered_flat_map<WindowId, GetPlace> gets_;               ///< by their window for the answer
   boost::unordered_flat_map<std::uint32_t, std::uint32_t> answers_;  ///< tickets, by the key of the region
+  std::uint32_t open_requests_ = 0;  ///< work requests that the NIC has, or whose end is not taken
+  FifoRing<std::pair<Pid, Descriptor>> waiting_requests_;  ///< for one of these to end; none while there are fewer
   std::uint32_t open_reads_ = 0;
   FifoRing<std::pair<Pid, Descriptor>> waiting_reads_;  ///< for one of these to end
   std::uint32_t last_key_ = 0;

@@ -12,10 +12,10 @@ struct StateReader {
   void read(const WindowStore& windows) {
     const auto& [mtu, history_capacity, counter_capacity, most_catch_alls, slots, buffer_ids, all, buffers, bindings,
                  closed, closed_answers, slot_of, catch_all_of, counters_in_use, posts, due, expired, on_due,
-                 on_expired, listener, stats] = *windows.impl_;
+                 on_expired, listener, stats, binding_stats] = *windows.impl_;
     // The same in all states of a scenario.
     (void)mtu, (void)history_capacity, (void)counter_capacity, (void)most_catch_alls, (void)on_due, (void)on_expired;
-    (void)listener;
+    (void)listener, (void)binding_stats;
     read(slots);
     read(buffer_ids);
     for (std::uint32_t i = 0; i < slots.made(); ++i) read(all[WindowId{i}]);
