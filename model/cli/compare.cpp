@@ -1,12 +1,16 @@
 // rvma compare: the same trace on RVMA and on the RDMA baseline. Each protocol is a run of its own in a process of its
 // own, because SystemC elaborates once a process; this one reads their results.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,12 +22,15 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "nic/on_chip_bytes.hpp"
 #include "report/atomic_file.hpp"
+#include "workload/trace_text.hpp"
 
 namespace rvma::cli {
 namespace {
@@ -52,14 +59,112 @@ struct Row {
 
 // ----------------------------------------------------------------------------------------------------------- children
 
+constexpr std::size_t kVariants = 3;
+/// Added to the number of the signal that ended a child.
+constexpr int kKilled = 128;
+
+/// The children that run, for the signal handler; 0: none, or it has ended.
+std::array<volatile pid_t, kVariants> running{};
+static_assert(sizeof(pid_t) <= sizeof(std::sig_atomic_t), "a handler reads it whole");
+
+/// A run that is told to stop leaves partial results, which this process then reports.
+extern "C" void pass_on(int signal) {
+  const int kept = errno;
+  for (const volatile pid_t& child : running) {
+    if (child > 0) kill(child, signal);
+  }
+  errno = kept;
+}
+
+/// While it lives, SIGINT and SIGTERM go to the children.
+class PassedOnSignals {
+ public:
+  PassedOnSignals() {
+    struct sigaction action {};
+    action.sa_handler = pass_on;
+    sigemptyset(&action.sa_mask);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  PassedOnSignals(const PassedOnSignals&) = delete;
+  PassedOnSignals& operator=(const PassedOnSignals&) = delete;
+  ~PassedOnSignals() { restore(); }
+  void restore() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  /// Those that come meanwhile wait.
+  static void hold(bool is_held) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : kSignals) sigaddset(&set, signal);
+    sigprocmask(is_held ? SIG_BLOCK : SIG_UNBLOCK, &set, nullptr);
+  }
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+/// A trace on standard input, read once: each child gets a view of its own, with a position of its own.
+class SharedInput {
+ public:
+  SharedInput() = default;
+  SharedInput(const SharedInput&) = delete;
+  SharedInput& operator=(const SharedInput&) = delete;
+  ~SharedInput() {
+    if (file_ >= 0) close(file_);
+  }
+  std::optional<Error> fill() {
+    const auto text = trace_detail::open_text("-", "<stdin>");
+    if (!text) return text.error();
+    std::error_code ignored;
+    std::string name = (std::filesystem::temp_directory_path(ignored) / "rvma-stdin-XXXXXX").string();
+    file_ = mkstemp(name.data());
+    if (file_ < 0) return no_room();
+    // Without a name nothing is left of it, however this process ends.
+    unlink(name.c_str());
+    std::vector<char> piece(std::size_t{1} << 20U);
+    std::uint64_t at = 0;
+    while (const std::size_t got = (*text)->read(at, piece.data(), piece.size())) {
+      for (std::size_t written = 0; written < got;) {
+        const ssize_t more = write(file_, piece.data() + written, got - written);
+        if (more < 0 && errno != EINTR) return no_room();
+        if (more > 0) written += static_cast<std::size_t>(more);
+      }
+      at += got;
+    }
+    return std::nullopt;
+  }
+  /// In a child: makes it the standard input. False: could not.
+  bool enter() const {
+    if (file_ < 0) return true;
+    const int own = open(fmt::format("/proc/self/fd/{}", file_).c_str(), O_RDONLY | O_CLOEXEC);
+    return own >= 0 && dup2(own, STDIN_FILENO) >= 0;
+  }
+
+ private:
+  static Error no_room() {
+    return Error{Position{"<stdin>", 1, 1},
+                 "cannot be kept in a temporary file: " + std::generic_category().message(errno),
+                 "set TMPDIR to a directory with room"};
+  }
+  int file_ = -1;
+};
+
 /// Runs `rvma run` with the variant's arguments in a child; its standard error goes to a file.
-pid_t start(const Variant& variant) {
+pid_t start(const Variant& variant, const SharedInput& input, PassedOnSignals& signals) {
   std::cout.flush();
   std::cerr.flush();
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child != 0) return child;
+  signals.restore();
+  // The child must not outlive this process. One that has ended before now sends no signal any more.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(kInternal);
+  PassedOnSignals::hold(false);
   const std::string errors = variant.out + ".stderr";
   if (std::freopen(errors.c_str(), "w", stderr) == nullptr) _exit(kInternal);
+  if (!input.enter()) _exit(kInternal);
   int status = kInternal;
   try {
     status = run_command(variant.arguments);
@@ -71,11 +176,21 @@ pid_t start(const Variant& variant) {
   _exit(status);
 }
 
-int wait_for(pid_t child) {
+/// The exit status; of a child that a signal ended, 128 and its number.
+int wait_for(std::size_t number) {
+  const pid_t child = running[number];
+  if (child <= 0) return kInternal;
+  // Its number may be another process's as soon as it has been waited for: first it is taken off the list.
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0) {
+    if (errno != EINTR) return kInternal;
+  }
+  running[number] = 0;
   int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) < 0) return kInternal;
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return kInternal;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return kInternal;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kKilled + WTERMSIG(status);
 }
 
 std::string read_file(const std::string& path) {
@@ -374,13 +489,22 @@ class Scratch {
   std::string path_;
 };
 
+bool reads_stdin(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
+    return argument == "-" || argument == "--trace=-" || argument == "/dev/stdin";
+  });
+}
+
 /// The children's exit statuses and messages; the worst decides.
 int report_children(const std::vector<Variant>& variants) {
   int worst = kFine;
   std::string last;
   for (const Variant& variant : variants) {
-    worst = std::max(worst, variant.status);
-    const std::string text = read_file(variant.out + ".stderr");
+    worst = std::max(worst, std::min<int>(variant.status, kInternal));
+    std::string text = read_file(variant.out + ".stderr");
+    if (variant.status > kKilled) {
+      text += fmt::format("the run was ended by signal {}\n", variant.status - kKilled);
+    }
     // What all say is said once.
     if (text == last) continue;
     last = text;
@@ -429,17 +553,29 @@ int compare_command(const std::vector<std::string>& given) {
       {"RVMA", "rvma", {"--protocol", "rvma"}, {}, 0, {}},
       {"RDMA", "rdma", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=off"}, {}, 0, {}},
       {"RDMA tracked", "rdma_tracked", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=on"}, {}, 0, {}}};
-  std::vector<pid_t> children;
-  for (Variant& variant : variants) {
+  static_assert(kVariants == 3, "one place for each in `running`");
+  SharedInput input;
+  if (reads_stdin(arguments)) {
+    if (const auto error = input.fill()) {
+      std::cerr << error->to_string() << "\n";
+      return kBadInput;
+    }
+  }
+  PassedOnSignals signals;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    Variant& variant = variants[i];
     variant.out = directory + "/" + variant.directory;
     std::vector<std::string> own = arguments;
     own.insert(own.end(), variant.arguments.begin(), variant.arguments.end());
     own.insert(own.end(), {"--out", variant.out});
     if (!is_quiet) own.emplace_back("--quiet");
     variant.arguments = own;
-    children.push_back(start(variant));
+    PassedOnSignals::hold(true);
+    running[i] = start(variant, input, signals);
+    PassedOnSignals::hold(false);
   }
-  for (std::size_t i = 0; i < variants.size(); ++i) variants[i].status = wait_for(children[i]);
+  for (std::size_t i = 0; i < variants.size(); ++i) variants[i].status = wait_for(i);
+  signals.restore();
   const int status = report_children(variants);
   for (const Variant& variant : variants) std::filesystem::remove(variant.out + ".stderr", failure);
   if (status > kFailed) return status;

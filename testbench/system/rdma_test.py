@@ -1,10 +1,14 @@
 """The RDMA baseline, through the program itself: the same traces, the same bytes, and what each rule of order is for."""
 
+import gzip
 import json
 import os
 import pathlib
+import signal
+import subprocess
+import time
 
-from system_test import SystemTest
+from system_test import RVMA, SystemTest
 from calls_test import FAULTS, settings
 
 TRACES = sorted((pathlib.Path(os.environ["RVMA_SOURCE"]) / "traces").glob("*.trace"))
@@ -594,3 +598,80 @@ class Compare(SystemTest):
                 os.environ["TMPDIR"] = before
         self.assertEqual(result.status, 0, result.stderr)
         self.assertEqual(list(scratch.iterdir()), [])
+
+    def begin_long(self):
+        """compare on a trace that takes minutes, and its three children."""
+        trace = self.generate("pingpong", "--iterations", 3_000_000)
+        process = subprocess.Popen([RVMA, "compare", trace, "--out", self.tmp / "long"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        # Each writes by now.
+        self.wait_until(lambda: len(list((self.tmp / "long").glob("*/puts.csv.partial.*"))) == 3)
+        children = [pid for pid, (_, parent) in processes().items() if parent == process.pid]
+        self.addCleanup(self.end, children)
+        self.assertEqual(len(children), 3)
+        return process, children
+
+    @staticmethod
+    def end(children):
+        """Those that still run, as they should not."""
+        for child in children:
+            if processes().get(child, ("Z", 0))[0] != "Z":
+                os.kill(child, signal.SIGKILL)
+
+    def wait_until(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_children_end_with_it(self):
+        process, children = self.begin_long()
+        process.kill()
+        process.wait()
+
+        def are_gone():
+            now = processes()
+            return all(now.get(child, ("Z", 0))[0] == "Z" for child in children)
+
+        self.wait_until(are_gone, 20)
+
+    def test_a_signal_makes_its_results_partial(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number.name):
+                process, _ = self.begin_long()
+                process.send_signal(number)
+                _, errors = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 1, errors)
+                for name in ("rvma", "rdma", "rdma_tracked"):
+                    self.assertTrue((self.tmp / "long" / name / "stats.json").exists())
+                self.assertIn("rvma: stopped by a signal: results are partial", errors)
+
+    def test_standard_input_is_read_once_for_all(self):
+        trace = self.generate("pingpong", "--iterations", 5)
+        text = trace.read_bytes()
+        from_file = self.rvma("compare", trace)
+        for name, data in (("text", text), ("gz", gzip.compress(text))):
+            for path in ("-", "/dev/stdin"):
+                with self.subTest(name, path=path):
+                    result = self.rvma("compare", path, stdin=data)
+                    self.assertEqual(result.status, 0, result.stderr)
+                    self.assertEqual(result.stdout, from_file.stdout)
+        result = self.rvma("compare", "-", stdin=text.replace(b"  put ", b"  putt ", 1))
+        self.expect_error(result, "<stdin>:", "unknown operation 'putt'")
+        self.assertEqual(result.stderr.count("putt"), 1)
+        result = self.rvma("compare", "-")
+        self.expect_error(result, "<stdin>:1:1: error: the file is empty")
+
+
+def processes():
+    """State and parent of each process, by its number."""
+    found = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        found[int(stat.parent.name)] = (fields[0], int(fields[1]))
+    return found
