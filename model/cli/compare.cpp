@@ -296,6 +296,21 @@ constexpr const char* kCell = " {:>16}";
 
 std::string cell(double value, int decimals) { return fmt::format(" {:>16.{}f}", value, decimals); }
 
+std::string no_cell() { return fmt::format(kCell, "-"); }
+
+bool is_partial(const Variant& variant) { return variant.stats.at("run").at("partial").as_bool(); }
+
+/// One figure of each variant and its difference to the first one's; `-` where a run has none.
+template <class HasFigure, class FigureOf>
+void print_differences(std::ostream& out, const std::vector<Variant>& variants, HasFigure has, FigureOf figure) {
+  for (const Variant& variant : variants) out << (has(variant) ? cell(figure(variant), 1) : no_cell());
+  for (std::size_t i = 1; i < variants.size(); ++i) {
+    const bool has_both = has(variants[i]) && has(variants.front());
+    out << (has_both ? fmt::format(" {:>+16.1f}", figure(variants[i]) - figure(variants.front())) : no_cell());
+  }
+  out << "\n";
+}
+
 void print_table(std::ostream& out, const std::vector<Variant>& variants) {
   out << fmt::format(kFirst, "");
   for (const Variant& variant : variants) out << fmt::format(kCell, variant.title);
@@ -309,24 +324,21 @@ void print_table(std::ostream& out, const std::vector<Variant>& variants) {
 
 /// Mean time of each stage between a put's issue and its epoch's completion: the differences add up to the total's.
 void print_stages(std::ostream& out, const std::vector<Variant>& variants) {
+  const auto has = [](const Variant& variant) { return at(variant.stats, "/breakdown_ns/samples") > 0; };
+  if (std::none_of(variants.begin(), variants.end(), has)) return;
   out << "Where the time of a put goes (mean, ns), and the difference to RVMA\n" << fmt::format(kFirst, "");
   for (const Variant& variant : variants) out << fmt::format(kCell, variant.title);
   for (std::size_t i = 1; i < variants.size(); ++i) out << fmt::format(kCell, "difference");
   out << "\n";
   const json::object& first = variants.front().stats.at("breakdown_ns").as_object();
   for (const auto& [name, value] : first) {
+    static_cast<void>(value);
     if (name == "samples") continue;
     const std::string path = "/breakdown_ns/" + std::string{name.data(), name.size()};
-    const double base = number(value);
-    bool is_all_zero = base == 0;
-    for (const Variant& variant : variants) is_all_zero = is_all_zero && at(variant.stats, path.c_str()) == 0;
-    if (is_all_zero) continue;
+    const auto figure = [&path](const Variant& variant) { return at(variant.stats, path.c_str()); };
+    if (std::all_of(variants.begin(), variants.end(), [&](const Variant& v) { return figure(v) == 0; })) continue;
     out << fmt::format(kFirst, "  " + std::string{name.data(), name.size()});
-    for (const Variant& variant : variants) out << cell(at(variant.stats, path.c_str()), 1);
-    for (std::size_t i = 1; i < variants.size(); ++i) {
-      out << fmt::format(" {:>+16.1f}", at(variants[i].stats, path.c_str()) - base);
-    }
-    out << "\n";
+    print_differences(out, variants, has, figure);
   }
   out << "In RDMA, `doorbell` is what comes before the write: connection, exchange of addresses, software.\n";
 }
@@ -357,16 +369,12 @@ double part_of(const json::value& stats, const Part& part) {
 /// The transfer is the NIC's (and in RDMA its software's); everything else is the message layer's, which is the same
 /// code over every NIC.
 void print_messages(std::ostream& out, const std::vector<Variant>& variants) {
-  const json::value& first = variants.front().stats;
-  if (received_messages(first) == 0) return;
+  const auto has = [](const Variant& variant) { return received_messages(variant.stats) > 0; };
+  if (std::none_of(variants.begin(), variants.end(), has)) return;
   out << "Where the time of a message goes (message layer; mean, ns), and the difference to RVMA\n";
   for (const Part& part : kParts) {
     out << fmt::format(kFirst, std::string{"  "} + part.label);
-    for (const Variant& variant : variants) out << cell(part_of(variant.stats, part), 1);
-    for (std::size_t i = 1; i < variants.size(); ++i) {
-      out << fmt::format(" {:>+16.1f}", part_of(variants[i].stats, part) - part_of(first, part));
-    }
-    out << "\n";
+    print_differences(out, variants, has, [&part](const Variant& variant) { return part_of(variant.stats, part); });
   }
   const auto print = [&](const char* label, const char* path, double scale, int decimals) {
     out << fmt::format(kFirst, label);
@@ -380,44 +388,133 @@ void print_messages(std::ostream& out, const std::vector<Variant>& variants) {
   print("first issued to last there (us)", "/units/messages/span_ns", 1e-3, 3);
 }
 
-/// Rows of completions.csv by who and which epoch: length and checksum.
-std::map<std::string, std::string> completions_of(const Variant& variant) {
-  std::map<std::string, std::string> found;
-  std::istringstream file(read_file(variant.out + "/completions.csv"));
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
+using CsvRow = std::map<std::string, std::string>;
+
+/// The rows of one of a run's files, by the names of its columns; none if there is no such file.
+std::vector<CsvRow> csv_of(const Variant& variant, const char* name) {
+  const auto fields_of = [](const std::string& line) {
     std::vector<std::string> fields;
     std::istringstream parts(line);
     for (std::string field; std::getline(parts, field, ',');) fields.push_back(field);
-    if (fields.size() < 6) continue;
-    found[fields[0] + "," + fields[1] + "," + fields[2] + "," + fields[3]] = fields[4] + "," + fields[5];
+    return fields;
+  };
+  std::vector<CsvRow> rows;
+  std::ifstream file(variant.out + "/" + name);
+  std::string line;
+  std::getline(file, line);
+  const std::vector<std::string> columns = fields_of(line);
+  while (std::getline(file, line)) {
+    std::vector<std::string> fields = fields_of(line);
+    fields.resize(columns.size());  // an empty one at the end
+    CsvRow row;
+    for (std::size_t i = 0; i < columns.size(); ++i) row[columns[i]] = std::move(fields[i]);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// What was received, by what it is: what a run left of it, and whether checksums are among that.
+struct Received {
+  std::map<std::string, std::string> what;
+  bool has_bytes = false;
+};
+
+/// With `workload.payload` = `none` there is a dash or nothing.
+bool is_checksum(const std::string& crc) { return !crc.empty() && crc != "-"; }
+
+/// By who and which epoch: length and checksum.
+Received completions_of(const Variant& variant) {
+  Received found;
+  for (CsvRow& row : csv_of(variant, "completions.csv")) {
+    found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
+    found.what[row["rank"] + "," + row["window"] + "," + row["epoch"] + "," + row["buffer"]] =
+        row["length"] + "," + row["crc32"];
   }
   return found;
 }
 
-/// Says whether all variants have left the same bytes. Where several senders share a mailbox they need not: which put
-/// fills which buffer is decided by arrival.
+/// By sender, receiver, tag and number: status and checksum. The file has them as they ended; they are numbered as
+/// they were asked for.
+Received messages_of(const Variant& variant) {
+  Received found;
+  using Asked = std::tuple<double, std::string, std::string>;
+  std::map<std::string, std::vector<Asked>> channels;
+  for (CsvRow& row : csv_of(variant, "messages.csv")) {
+    if (row["kind"] != "recv") continue;
+    found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
+    channels[row["peer"] + "," + row["rank"] + "," + row["tag"]].emplace_back(
+        std::strtod(row["issue_ns"].c_str(), nullptr), row["name"], row["status"] + "," + row["crc32"]);
+  }
+  for (auto& [channel, all] : channels) {
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i) found.what[fmt::format("{},{}", channel, i)] = std::get<2>(all[i]);
+  }
+  return found;
+}
+
+std::size_t differing(const Received& one, const Received& other) {
+  std::size_t count = 0;
+  for (const auto& [which, what] : one.what) {
+    const auto found = other.what.find(which);
+    if (found == other.what.end() || found->second != what) ++count;
+  }
+  for (const auto& [which, what] : other.what) count += one.what.count(which) == 0 ? 1 : 0;
+  return count;
+}
+
+/// One kind of what is received, and how the comparison of it reads.
+struct Kind {
+  Received (*of)(const Variant& variant);
+  const char* name;
+  const char* title;
+  const char* measure;  ///< what is compared beside the bytes
+  const char* reason;   ///< of a difference
+};
+constexpr std::array<Kind, 2> kKinds{
+    {{completions_of, "completions", "Completions", "length",
+      "the buffers of a mailbox are filled by what comes first (of several senders; of one where messages, or in RDMA "
+      "requests for addresses, overtake one another: jitter, loss, an untracked NIC), or a check fails: see --check"},
+     {messages_of, "messages", "Messages", "status", "a check fails: see --check"}}};
+
+/// Says whether all runs that are whole have left the same bytes. Completions need not: which put fills which buffer
+/// is decided by arrival.
 void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
-  const auto first = completions_of(variants.front());
-  bool is_same = true;
-  for (std::size_t i = 1; i < variants.size(); ++i) {
-    const auto other = completions_of(variants[i]);
-    std::size_t differing = 0;
-    for (const auto& [epoch, bytes] : first) {
-      const auto found = other.find(epoch);
-      if (found == other.end() || found->second != bytes) ++differing;
-    }
-    for (const auto& [epoch, bytes] : other) differing += first.count(epoch) == 0 ? 1 : 0;
-    if (differing > 0) {
-      out << fmt::format(
-          "{}: {} of {} completions have another length or other bytes than RVMA's: puts of several senders to one "
-          "mailbox fill its buffers as they arrive, or a check fails\n",
-          variants[i].title, differing, first.size());
-      is_same = false;
+  std::vector<const Variant*> whole;
+  for (const Variant& variant : variants) {
+    if (is_partial(variant)) {
+      out << variant.title << ": partial, not compared\n";
+    } else {
+      whole.push_back(&variant);
     }
   }
-  if (is_same) out << fmt::format("Completions: {}, the same length and bytes in each\n", first.size());
+  if (whole.size() < 2) return;
+  std::string where = "each";
+  if (whole.size() < variants.size()) where = fmt::format("{} and {}", whole.front()->title, whole.back()->title);
+  const Variant& base = *whole.front();
+  const bool has_messages = !messages_of(base).what.empty();
+  for (const Kind& kind : kKinds) {
+    const Received first = kind.of(base);
+    bool is_same = true;
+    bool is_empty = first.what.empty();
+    for (std::size_t i = 1; i < whole.size(); ++i) {
+      const Received other = kind.of(*whole[i]);
+      is_empty = is_empty && other.what.empty();
+      const std::size_t count = differing(first, other);
+      if (count == 0) continue;
+      is_same = false;
+      out << fmt::format("{}: {} of {} {} have another {} or other bytes than {}'s: {}\n", whole[i]->title, count,
+                         first.what.size(), kind.name, kind.measure, base.title, kind.reason);
+    }
+    // A trace of messages has no completions of its own, and most traces have no messages.
+    if (!is_same || (is_empty && (kind.of == messages_of || has_messages))) continue;
+    if (is_empty) {
+      out << kind.title << ": none to compare\n";
+    } else {
+      out << fmt::format("{}: {}, the same {}{} in {}{}\n", kind.title, first.what.size(), kind.measure,
+                         first.has_bytes ? " and bytes" : "", where,
+                         first.has_bytes ? "" : " (bytes are not kept: workload.payload is none)");
+    }
+  }
 }
 
 std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants) {
@@ -495,6 +592,16 @@ bool reads_stdin(const std::vector<std::string>& arguments) {
   });
 }
 
+/// What a run advises may be compare's own to choose.
+void advise(std::string& line) {
+  static const std::string kAdvice = "expected rdma.ooo_tracking on, or another completion";
+  const std::size_t at = line.find(kAdvice);
+  if (at == std::string::npos) return;
+  line.replace(at, kAdvice.size(),
+               "compare also runs a NIC that does not: expected another completion (automatic takes this one where it "
+               "can), or rvma run --protocol rdma --set rdma.ooo_tracking=on");
+}
+
 /// The children's exit statuses and messages; the worst decides.
 int report_children(const std::vector<Variant>& variants) {
   int worst = kFine;
@@ -510,6 +617,7 @@ int report_children(const std::vector<Variant>& variants) {
     last = text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
+      advise(line);
       if (variant.status == kBadInput) {
         std::cerr << line << "\n";
       } else {

@@ -599,6 +599,49 @@ class Compare(SystemTest):
         self.assertEqual(result.status, 0, result.stderr)
         self.assertEqual(list(scratch.iterdir()), [])
 
+    def test_partial_runs_are_not_compared(self):
+        trace = self.tmp / "many.trace"
+        trace.write_text(MANY)
+        # 1 us: nobody has delivered anything. 30 us: RVMA alone has.
+        for limit, has_breakdown in (("1us", False), ("30us", True)):
+            with self.subTest(limit):
+                result, _ = self.compare(trace, "--limit", limit, status=1)
+                for title in ("RVMA", "RDMA", "RDMA tracked"):
+                    self.assertIn(f"{title}: partial, not compared", result.stdout)
+                self.assertNotIn("completions have", result.stdout)
+                self.assertNotIn("Completions:", result.stdout)
+                self.assertEqual("Where the time of a put goes" in result.stdout, has_breakdown)
+                if has_breakdown:
+                    self.assertRegex(result.stdout, r"(?m)^  total +\d+\.\d +- +- +- +-$")
+
+    def test_those_that_are_whole_are_compared(self):
+        trace = self.generate("pingpong", "--iterations", 20)
+        # RDMA takes longer.
+        result, _ = self.compare(trace, "--limit", "60us", status=1)
+        self.assertNotIn("RVMA: partial", result.stdout)
+        self.assertIn("RDMA: partial, not compared\nRDMA tracked: partial, not compared\n", result.stdout)
+        self.assertNotIn("Completions:", result.stdout)
+
+    def test_what_overtakes_fills_other_buffers(self):
+        """One sender, and no check fails: the reasons that are named must hold this one."""
+        trace = self.tmp / "at_once.trace"
+        trace.write_text(MANY.replace("    wait p\n", "").replace("as=p\n  end\n", "as=p\n  end\n  wait all\n"))
+        result, _ = self.compare(trace, "--check", "--set", "fabric.faults.jitter=5us")
+        self.assertRegex(result.stdout, r"(?m)^RDMA: \d+ of 40 completions have .*overtake one another")
+
+    def test_without_bytes_none_are_said_to_be_the_same(self):
+        trace = self.generate("pingpong", "--iterations", 5)
+        result, _ = self.compare(trace, "--set", "workload.payload=none")
+        self.assertIn("Completions: 10, the same length in each (bytes are not kept", result.stdout)
+
+    def test_advice_can_be_followed(self):
+        trace = self.generate("pingpong", "--iterations", 5)
+        tracked = "rdma.completion=write_imm_tracked"
+        result = self.rvma("compare", trace, "--set", tracked)
+        self.expect_error(result, "compare also runs a NIC that does not: expected another completion")
+        self.assertNotIn("expected rdma.ooo_tracking on", result.stderr)
+        self.run_file(trace, "--protocol", "rdma", "--set", "rdma.ooo_tracking=on", "--set", tracked)
+
     def begin_long(self):
         """compare on a trace that takes minutes, and its three children."""
         trace = self.generate("pingpong", "--iterations", 3_000_000)
