@@ -67,9 +67,13 @@ constexpr int kKilled = 128;
 std::array<volatile pid_t, kVariants> running{};
 static_assert(sizeof(pid_t) <= sizeof(std::sig_atomic_t), "a handler reads it whole");
 
+/// The last signal that was passed on; 0: none.
+volatile std::sig_atomic_t passed_on = 0;
+
 /// A run that is told to stop leaves partial results, which this process then reports.
 extern "C" void pass_on(int signal) {
   const int kept = errno;
+  passed_on = signal;
   for (const volatile pid_t& child : running) {
     if (child > 0) kill(child, signal);
   }
@@ -437,6 +441,8 @@ Received completions_of(const Variant& variant) {
 /// they were asked for.
 Received messages_of(const Variant& variant) {
   Received found;
+  // The directory may hold the file of an earlier run.
+  if (!variant.stats.at("units").as_object().contains("messages")) return found;
   using Asked = std::tuple<double, std::string, std::string>;
   std::map<std::string, std::vector<Asked>> channels;
   for (CsvRow& row : csv_of(variant, "messages.csv")) {
@@ -680,13 +686,19 @@ int compare_command(const std::vector<std::string>& given) {
     variant.arguments = own;
     PassedOnSignals::hold(true);
     running[i] = start(variant, input, signals);
+    // One that came between two starts is for the later ones, too.
+    if (passed_on != 0 && running[i] > 0) kill(running[i], passed_on);
     PassedOnSignals::hold(false);
   }
   for (std::size_t i = 0; i < variants.size(); ++i) variants[i].status = wait_for(i);
   signals.restore();
   const int status = report_children(variants);
   for (const Variant& variant : variants) std::filesystem::remove(variant.out + ".stderr", failure);
-  if (status > kFailed) return status;
+  // Told to stop before it had begun: that is no failure of the program, and there is nothing to compare.
+  const bool is_stopped = std::any_of(variants.begin(), variants.end(), [](const Variant& variant) {
+    return passed_on != 0 && variant.status == kKilled + passed_on;
+  });
+  if (status > kFailed) return is_stopped ? kFailed : status;
 
   // 2. Their results.
   for (Variant& variant : variants) variant.stats = json::parse(read_file(variant.out + "/stats.json"));

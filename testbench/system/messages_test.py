@@ -190,6 +190,10 @@ rank 1
         self.assertNotIn("Completions:", result.stdout)
         runs = json.loads((out / "compare.json").read_text())["runs"]
         self.assertEqual([run["messages"]["rendezvous"] for run in runs], [10, 10, 10])
+        # A file of messages that an earlier comparison has left is none of the next one's.
+        result = self.rvma("compare", self.generate("pingpong", "--iterations", "5"), "--out", out)
+        self.assertIn("Completions: 10, the same length and bytes in each", result.stdout)
+        self.assertNotIn("Messages:", result.stdout)
 
     def test_compare_finds_messages_that_differ(self):
         """An untracked NIC on a fabric that reorders, told to trust the last packet: bytes are missing."""

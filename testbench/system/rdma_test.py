@@ -691,6 +691,18 @@ class Compare(SystemTest):
                     self.assertTrue((self.tmp / "long" / name / "stats.json").exists())
                 self.assertIn("rvma: stopped by a signal: results are partial", errors)
 
+    def test_a_signal_before_the_runs_begin_ends_it(self):
+        trace = self.tmp / "nobody_writes.trace"
+        os.mkfifo(trace)
+        process = subprocess.Popen([RVMA, "compare", trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.wait_until(lambda: sum(parent == process.pid for _, parent in processes().values()) == 3)
+        process.terminate()
+        out, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (1, ""), errors)
+        self.assertIn("rvma: the run was ended by signal 15", errors)
+
     def test_standard_input_is_read_once_for_all(self):
         trace = self.generate("pingpong", "--iterations", 5)
         text = trace.read_bytes()
