@@ -1,12 +1,16 @@
 // rvma compare: the same trace on RVMA and on the RDMA baseline. Each protocol is a run of its own in a process of its
 // own, because SystemC elaborates once a process; this one reads their results.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,12 +22,15 @@
 #include <sstream>
 #include <string>
 #include <system_error>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "nic/on_chip_bytes.hpp"
 #include "report/atomic_file.hpp"
+#include "workload/trace_text.hpp"
 
 namespace rvma::cli {
 namespace {
@@ -52,14 +59,116 @@ struct Row {
 
 // ----------------------------------------------------------------------------------------------------------- children
 
+constexpr std::size_t kVariants = 3;
+/// Added to the number of the signal that ended a child.
+constexpr int kKilled = 128;
+
+/// The children that run, for the signal handler; 0: none, or it has ended.
+std::array<volatile pid_t, kVariants> running{};
+static_assert(sizeof(pid_t) <= sizeof(std::sig_atomic_t), "a handler reads it whole");
+
+/// The last signal that was passed on; 0: none.
+volatile std::sig_atomic_t passed_on = 0;
+
+/// A run that is told to stop leaves partial results, which this process then reports.
+extern "C" void pass_on(int signal) {
+  const int kept = errno;
+  passed_on = signal;
+  for (const volatile pid_t& child : running) {
+    if (child > 0) kill(child, signal);
+  }
+  errno = kept;
+}
+
+/// While it lives, SIGINT and SIGTERM go to the children.
+class PassedOnSignals {
+ public:
+  PassedOnSignals() {
+    struct sigaction action {};
+    action.sa_handler = pass_on;
+    sigemptyset(&action.sa_mask);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  PassedOnSignals(const PassedOnSignals&) = delete;
+  PassedOnSignals& operator=(const PassedOnSignals&) = delete;
+  ~PassedOnSignals() { restore(); }
+  void restore() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  /// Those that come meanwhile wait.
+  static void hold(bool is_held) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : kSignals) sigaddset(&set, signal);
+    sigprocmask(is_held ? SIG_BLOCK : SIG_UNBLOCK, &set, nullptr);
+  }
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+/// A trace on standard input, read once: each child gets a view of its own, with a position of its own.
+class SharedInput {
+ public:
+  SharedInput() = default;
+  SharedInput(const SharedInput&) = delete;
+  SharedInput& operator=(const SharedInput&) = delete;
+  ~SharedInput() {
+    if (file_ >= 0) close(file_);
+  }
+  std::optional<Error> fill() {
+    const auto text = trace_detail::open_text("-", "<stdin>");
+    if (!text) return text.error();
+    std::error_code ignored;
+    std::string name = (std::filesystem::temp_directory_path(ignored) / "rvma-stdin-XXXXXX").string();
+    file_ = mkstemp(name.data());
+    if (file_ < 0) return no_room();
+    // Without a name nothing is left of it, however this process ends.
+    unlink(name.c_str());
+    std::vector<char> piece(std::size_t{1} << 20U);
+    std::uint64_t at = 0;
+    while (const std::size_t got = (*text)->read(at, piece.data(), piece.size())) {
+      for (std::size_t written = 0; written < got;) {
+        const ssize_t more = write(file_, piece.data() + written, got - written);
+        if (more < 0 && errno != EINTR) return no_room();
+        if (more > 0) written += static_cast<std::size_t>(more);
+      }
+      at += got;
+    }
+    return std::nullopt;
+  }
+  /// In a child: makes it the standard input. False: could not.
+  bool enter() const {
+    if (file_ < 0) return true;
+    const int own = open(fmt::format("/proc/self/fd/{}", file_).c_str(), O_RDONLY | O_CLOEXEC);
+    return own >= 0 && dup2(own, STDIN_FILENO) >= 0;
+  }
+
+ private:
+  static Error no_room() {
+    return Error{Position{"<stdin>", 1, 1},
+                 "cannot be kept in a temporary file: " + std::generic_category().message(errno),
+                 "set TMPDIR to a directory with room"};
+  }
+  int file_ = -1;
+};
+
 /// Runs `rvma run` with the variant's arguments in a child; its standard error goes to a file.
-pid_t start(const Variant& variant) {
+pid_t start(const Variant& variant, const SharedInput& input, PassedOnSignals& signals) {
   std::cout.flush();
   std::cerr.flush();
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child != 0) return child;
+  signals.restore();
+  // The child must not outlive this process. One that has ended before now sends no signal any more.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(kInternal);
+  PassedOnSignals::hold(false);
   const std::string errors = variant.out + ".stderr";
   if (std::freopen(errors.c_str(), "w", stderr) == nullptr) _exit(kInternal);
+  if (!input.enter()) _exit(kInternal);
   int status = kInternal;
   try {
     status = run_command(variant.arguments);
@@ -71,11 +180,21 @@ pid_t start(const Variant& variant) {
   _exit(status);
 }
 
-int wait_for(pid_t child) {
+/// The exit status; of a child that a signal ended, 128 and its number.
+int wait_for(std::size_t number) {
+  const pid_t child = running[number];
+  if (child <= 0) return kInternal;
+  // Its number may be another process's as soon as it has been waited for: first it is taken off the list.
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0) {
+    if (errno != EINTR) return kInternal;
+  }
+  running[number] = 0;
   int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) < 0) return kInternal;
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return kInternal;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return kInternal;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kKilled + WTERMSIG(status);
 }
 
 std::string read_file(const std::string& path) {
@@ -181,6 +300,21 @@ constexpr const char* kCell = " {:>16}";
 
 std::string cell(double value, int decimals) { return fmt::format(" {:>16.{}f}", value, decimals); }
 
+std::string no_cell() { return fmt::format(kCell, "-"); }
+
+bool is_partial(const Variant& variant) { return variant.stats.at("run").at("partial").as_bool(); }
+
+/// One figure of each variant and its difference to the first one's; `-` where a run has none.
+template <class HasFigure, class FigureOf>
+void print_differences(std::ostream& out, const std::vector<Variant>& variants, HasFigure has, FigureOf figure) {
+  for (const Variant& variant : variants) out << (has(variant) ? cell(figure(variant), 1) : no_cell());
+  for (std::size_t i = 1; i < variants.size(); ++i) {
+    const bool has_both = has(variants[i]) && has(variants.front());
+    out << (has_both ? fmt::format(" {:>+16.1f}", figure(variants[i]) - figure(variants.front())) : no_cell());
+  }
+  out << "\n";
+}
+
 void print_table(std::ostream& out, const std::vector<Variant>& variants) {
   out << fmt::format(kFirst, "");
   for (const Variant& variant : variants) out << fmt::format(kCell, variant.title);
@@ -194,24 +328,21 @@ void print_table(std::ostream& out, const std::vector<Variant>& variants) {
 
 /// Mean time of each stage between a put's issue and its epoch's completion: the differences add up to the total's.
 void print_stages(std::ostream& out, const std::vector<Variant>& variants) {
+  const auto has = [](const Variant& variant) { return at(variant.stats, "/breakdown_ns/samples") > 0; };
+  if (std::none_of(variants.begin(), variants.end(), has)) return;
   out << "Where the time of a put goes (mean, ns), and the difference to RVMA\n" << fmt::format(kFirst, "");
   for (const Variant& variant : variants) out << fmt::format(kCell, variant.title);
   for (std::size_t i = 1; i < variants.size(); ++i) out << fmt::format(kCell, "difference");
   out << "\n";
   const json::object& first = variants.front().stats.at("breakdown_ns").as_object();
   for (const auto& [name, value] : first) {
+    static_cast<void>(value);
     if (name == "samples") continue;
     const std::string path = "/breakdown_ns/" + std::string{name.data(), name.size()};
-    const double base = number(value);
-    bool is_all_zero = base == 0;
-    for (const Variant& variant : variants) is_all_zero = is_all_zero && at(variant.stats, path.c_str()) == 0;
-    if (is_all_zero) continue;
+    const auto figure = [&path](const Variant& variant) { return at(variant.stats, path.c_str()); };
+    if (std::all_of(variants.begin(), variants.end(), [&](const Variant& v) { return figure(v) == 0; })) continue;
     out << fmt::format(kFirst, "  " + std::string{name.data(), name.size()});
-    for (const Variant& variant : variants) out << cell(at(variant.stats, path.c_str()), 1);
-    for (std::size_t i = 1; i < variants.size(); ++i) {
-      out << fmt::format(" {:>+16.1f}", at(variants[i].stats, path.c_str()) - base);
-    }
-    out << "\n";
+    print_differences(out, variants, has, figure);
   }
   out << "In RDMA, `doorbell` is what comes before the write: connection, exchange of addresses, software.\n";
 }
@@ -242,16 +373,12 @@ double part_of(const json::value& stats, const Part& part) {
 /// The transfer is the NIC's (and in RDMA its software's); everything else is the message layer's, which is the same
 /// code over every NIC.
 void print_messages(std::ostream& out, const std::vector<Variant>& variants) {
-  const json::value& first = variants.front().stats;
-  if (received_messages(first) == 0) return;
+  const auto has = [](const Variant& variant) { return received_messages(variant.stats) > 0; };
+  if (std::none_of(variants.begin(), variants.end(), has)) return;
   out << "Where the time of a message goes (message layer; mean, ns), and the difference to RVMA\n";
   for (const Part& part : kParts) {
     out << fmt::format(kFirst, std::string{"  "} + part.label);
-    for (const Variant& variant : variants) out << cell(part_of(variant.stats, part), 1);
-    for (std::size_t i = 1; i < variants.size(); ++i) {
-      out << fmt::format(" {:>+16.1f}", part_of(variants[i].stats, part) - part_of(first, part));
-    }
-    out << "\n";
+    print_differences(out, variants, has, [&part](const Variant& variant) { return part_of(variant.stats, part); });
   }
   const auto print = [&](const char* label, const char* path, double scale, int decimals) {
     out << fmt::format(kFirst, label);
@@ -265,44 +392,135 @@ void print_messages(std::ostream& out, const std::vector<Variant>& variants) {
   print("first issued to last there (us)", "/units/messages/span_ns", 1e-3, 3);
 }
 
-/// Rows of completions.csv by who and which epoch: length and checksum.
-std::map<std::string, std::string> completions_of(const Variant& variant) {
-  std::map<std::string, std::string> found;
-  std::istringstream file(read_file(variant.out + "/completions.csv"));
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) {
+using CsvRow = std::map<std::string, std::string>;
+
+/// The rows of one of a run's files, by the names of its columns; none if there is no such file.
+std::vector<CsvRow> csv_of(const Variant& variant, const char* name) {
+  const auto fields_of = [](const std::string& line) {
     std::vector<std::string> fields;
     std::istringstream parts(line);
     for (std::string field; std::getline(parts, field, ',');) fields.push_back(field);
-    if (fields.size() < 6) continue;
-    found[fields[0] + "," + fields[1] + "," + fields[2] + "," + fields[3]] = fields[4] + "," + fields[5];
+    return fields;
+  };
+  std::vector<CsvRow> rows;
+  std::ifstream file(variant.out + "/" + name);
+  std::string line;
+  std::getline(file, line);
+  const std::vector<std::string> columns = fields_of(line);
+  while (std::getline(file, line)) {
+    std::vector<std::string> fields = fields_of(line);
+    fields.resize(columns.size());  // an empty one at the end
+    CsvRow row;
+    for (std::size_t i = 0; i < columns.size(); ++i) row[columns[i]] = std::move(fields[i]);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// What was received, by what it is: what a run left of it, and whether checksums are among that.
+struct Received {
+  std::map<std::string, std::string> what;
+  bool has_bytes = false;
+};
+
+/// With `workload.payload` = `none` there is a dash or nothing.
+bool is_checksum(const std::string& crc) { return !crc.empty() && crc != "-"; }
+
+/// By who and which epoch: length and checksum.
+Received completions_of(const Variant& variant) {
+  Received found;
+  for (CsvRow& row : csv_of(variant, "completions.csv")) {
+    found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
+    found.what[row["rank"] + "," + row["window"] + "," + row["epoch"] + "," + row["buffer"]] =
+        row["length"] + "," + row["crc32"];
   }
   return found;
 }
 
-/// Says whether all variants have left the same bytes. Where several senders share a mailbox they need not: which put
-/// fills which buffer is decided by arrival.
+/// By sender, receiver, tag and number: status and checksum. The file has them as they ended; they are numbered as
+/// they were asked for.
+Received messages_of(const Variant& variant) {
+  Received found;
+  // The directory may hold the file of an earlier run.
+  if (!variant.stats.at("units").as_object().contains("messages")) return found;
+  using Asked = std::tuple<double, std::string, std::string>;
+  std::map<std::string, std::vector<Asked>> channels;
+  for (CsvRow& row : csv_of(variant, "messages.csv")) {
+    if (row["kind"] != "recv") continue;
+    found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
+    channels[row["peer"] + "," + row["rank"] + "," + row["tag"]].emplace_back(
+        std::strtod(row["issue_ns"].c_str(), nullptr), row["name"], row["status"] + "," + row["crc32"]);
+  }
+  for (auto& [channel, all] : channels) {
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i) found.what[fmt::format("{},{}", channel, i)] = std::get<2>(all[i]);
+  }
+  return found;
+}
+
+std::size_t differing(const Received& one, const Received& other) {
+  std::size_t count = 0;
+  for (const auto& [which, what] : one.what) {
+    const auto found = other.what.find(which);
+    if (found == other.what.end() || found->second != what) ++count;
+  }
+  for (const auto& [which, what] : other.what) count += one.what.count(which) == 0 ? 1 : 0;
+  return count;
+}
+
+/// One kind of what is received, and how the comparison of it reads.
+struct Kind {
+  Received (*of)(const Variant& variant);
+  const char* name;
+  const char* title;
+  const char* measure;  ///< what is compared beside the bytes
+  const char* reason;   ///< of a difference
+};
+constexpr std::array<Kind, 2> kKinds{
+    {{completions_of, "completions", "Completions", "length",
+      "the buffers of a mailbox are filled by what comes first (of several senders; of one where messages, or in RDMA "
+      "requests for addresses, overtake one another: jitter, loss, an untracked NIC), or a check fails: see --check"},
+     {messages_of, "messages", "Messages", "status", "a check fails: see --check"}}};
+
+/// Says whether all runs that are whole have left the same bytes. Completions need not: which put fills which buffer
+/// is decided by arrival.
 void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
-  const auto first = completions_of(variants.front());
-  bool is_same = true;
-  for (std::size_t i = 1; i < variants.size(); ++i) {
-    const auto other = completions_of(variants[i]);
-    std::size_t differing = 0;
-    for (const auto& [epoch, bytes] : first) {
-      const auto found = other.find(epoch);
-      if (found == other.end() || found->second != bytes) ++differing;
-    }
-    for (const auto& [epoch, bytes] : other) differing += first.count(epoch) == 0 ? 1 : 0;
-    if (differing > 0) {
-      out << fmt::format(
-          "{}: {} of {} completions have another length or other bytes than RVMA's: puts of several senders to one "
-          "mailbox fill its buffers as they arrive, or a check fails\n",
-          variants[i].title, differing, first.size());
-      is_same = false;
+  std::vector<const Variant*> whole;
+  for (const Variant& variant : variants) {
+    if (is_partial(variant)) {
+      out << variant.title << ": partial, not compared\n";
+    } else {
+      whole.push_back(&variant);
     }
   }
-  if (is_same) out << fmt::format("Completions: {}, the same length and bytes in each\n", first.size());
+  if (whole.size() < 2) return;
+  std::string where = "each";
+  if (whole.size() < variants.size()) where = fmt::format("{} and {}", whole.front()->title, whole.back()->title);
+  const Variant& base = *whole.front();
+  const bool has_messages = !messages_of(base).what.empty();
+  for (const Kind& kind : kKinds) {
+    const Received first = kind.of(base);
+    bool is_same = true;
+    bool is_empty = first.what.empty();
+    for (std::size_t i = 1; i < whole.size(); ++i) {
+      const Received other = kind.of(*whole[i]);
+      is_empty = is_empty && other.what.empty();
+      const std::size_t count = differing(first, other);
+      if (count == 0) continue;
+      is_same = false;
+      out << fmt::format("{}: {} of {} {} have another {} or other bytes than {}'s: {}\n", whole[i]->title, count,
+                         first.what.size(), kind.name, kind.measure, base.title, kind.reason);
+    }
+    // A trace of messages has no completions of its own, and most traces have no messages.
+    if (!is_same || (is_empty && (kind.of == messages_of || has_messages))) continue;
+    if (is_empty) {
+      out << kind.title << ": none to compare\n";
+    } else {
+      out << fmt::format("{}: {}, the same {}{} in {}{}\n", kind.title, first.what.size(), kind.measure,
+                         first.has_bytes ? " and bytes" : "", where,
+                         first.has_bytes ? "" : " (bytes are not kept: workload.payload is none)");
+    }
+  }
 }
 
 std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants) {
@@ -374,18 +592,38 @@ class Scratch {
   std::string path_;
 };
 
+bool reads_stdin(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
+    return argument == "-" || argument == "--trace=-" || argument == "/dev/stdin";
+  });
+}
+
+/// What a run advises may be compare's own to choose.
+void advise(std::string& line) {
+  static const std::string kAdvice = "expected rdma.ooo_tracking on, or another completion";
+  const std::size_t at = line.find(kAdvice);
+  if (at == std::string::npos) return;
+  line.replace(at, kAdvice.size(),
+               "compare also runs a NIC that does not: expected another completion (automatic takes this one where it "
+               "can), or rvma run --protocol rdma --set rdma.ooo_tracking=on");
+}
+
 /// The children's exit statuses and messages; the worst decides.
 int report_children(const std::vector<Variant>& variants) {
   int worst = kFine;
   std::string last;
   for (const Variant& variant : variants) {
-    worst = std::max(worst, variant.status);
-    const std::string text = read_file(variant.out + ".stderr");
+    worst = std::max(worst, std::min<int>(variant.status, kInternal));
+    std::string text = read_file(variant.out + ".stderr");
+    if (variant.status > kKilled) {
+      text += fmt::format("the run was ended by signal {}\n", variant.status - kKilled);
+    }
     // What all say is said once.
     if (text == last) continue;
     last = text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
+      advise(line);
       if (variant.status == kBadInput) {
         std::cerr << line << "\n";
       } else {
@@ -429,20 +667,38 @@ int compare_command(const std::vector<std::string>& given) {
       {"RVMA", "rvma", {"--protocol", "rvma"}, {}, 0, {}},
       {"RDMA", "rdma", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=off"}, {}, 0, {}},
       {"RDMA tracked", "rdma_tracked", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=on"}, {}, 0, {}}};
-  std::vector<pid_t> children;
-  for (Variant& variant : variants) {
+  static_assert(kVariants == 3, "one place for each in `running`");
+  SharedInput input;
+  if (reads_stdin(arguments)) {
+    if (const auto error = input.fill()) {
+      std::cerr << error->to_string() << "\n";
+      return kBadInput;
+    }
+  }
+  PassedOnSignals signals;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    Variant& variant = variants[i];
     variant.out = directory + "/" + variant.directory;
     std::vector<std::string> own = arguments;
     own.insert(own.end(), variant.arguments.begin(), variant.arguments.end());
     own.insert(own.end(), {"--out", variant.out});
     if (!is_quiet) own.emplace_back("--quiet");
     variant.arguments = own;
-    children.push_back(start(variant));
+    PassedOnSignals::hold(true);
+    running[i] = start(variant, input, signals);
+    // One that came between two starts is for the later ones, too.
+    if (passed_on != 0 && running[i] > 0) kill(running[i], passed_on);
+    PassedOnSignals::hold(false);
   }
-  for (std::size_t i = 0; i < variants.size(); ++i) variants[i].status = wait_for(children[i]);
+  for (std::size_t i = 0; i < variants.size(); ++i) variants[i].status = wait_for(i);
+  signals.restore();
   const int status = report_children(variants);
   for (const Variant& variant : variants) std::filesystem::remove(variant.out + ".stderr", failure);
-  if (status > kFailed) return status;
+  // Told to stop before it had begun: that is no failure of the program, and there is nothing to compare.
+  const bool is_stopped = std::any_of(variants.begin(), variants.end(), [](const Variant& variant) {
+    return passed_on != 0 && variant.status == kKilled + passed_on;
+  });
+  if (status > kFailed) return is_stopped ? kFailed : status;
 
   // 2. Their results.
   for (Variant& variant : variants) variant.stats = json::parse(read_file(variant.out + "/stats.json"));

@@ -1,10 +1,14 @@
 """The RDMA baseline, through the program itself: the same traces, the same bytes, and what each rule of order is for."""
 
+import gzip
 import json
 import os
 import pathlib
+import signal
+import subprocess
+import time
 
-from system_test import SystemTest
+from system_test import RVMA, SystemTest
 from calls_test import FAULTS, settings
 
 TRACES = sorted((pathlib.Path(os.environ["RVMA_SOURCE"]) / "traces").glob("*.trace"))
@@ -610,3 +614,135 @@ class Compare(SystemTest):
                 os.environ["TMPDIR"] = before
         self.assertEqual(result.status, 0, result.stderr)
         self.assertEqual(list(scratch.iterdir()), [])
+
+    def test_partial_runs_are_not_compared(self):
+        trace = self.tmp / "many.trace"
+        trace.write_text(MANY)
+        # 1 us: nobody has delivered anything. 30 us: RVMA alone has.
+        for limit, has_breakdown in (("1us", False), ("30us", True)):
+            with self.subTest(limit):
+                result, _ = self.compare(trace, "--limit", limit, status=1)
+                for title in ("RVMA", "RDMA", "RDMA tracked"):
+                    self.assertIn(f"{title}: partial, not compared", result.stdout)
+                self.assertNotIn("completions have", result.stdout)
+                self.assertNotIn("Completions:", result.stdout)
+                self.assertEqual("Where the time of a put goes" in result.stdout, has_breakdown)
+                if has_breakdown:
+                    self.assertRegex(result.stdout, r"(?m)^  total +\d+\.\d +- +- +- +-$")
+
+    def test_those_that_are_whole_are_compared(self):
+        trace = self.generate("pingpong", "--iterations", 20)
+        # RDMA takes longer.
+        result, _ = self.compare(trace, "--limit", "60us", status=1)
+        self.assertNotIn("RVMA: partial", result.stdout)
+        self.assertIn("RDMA: partial, not compared\nRDMA tracked: partial, not compared\n", result.stdout)
+        self.assertNotIn("Completions:", result.stdout)
+
+    def test_what_overtakes_fills_other_buffers(self):
+        """One sender, and no check fails: the reasons that are named must hold this one."""
+        trace = self.tmp / "at_once.trace"
+        trace.write_text(MANY.replace("    wait p\n", "").replace("as=p\n  end\n", "as=p\n  end\n  wait all\n"))
+        result, _ = self.compare(trace, "--check", "--set", "fabric.faults.jitter=5us")
+        self.assertRegex(result.stdout, r"(?m)^RDMA: \d+ of 40 completions have .*overtake one another")
+
+    def test_without_bytes_none_are_said_to_be_the_same(self):
+        trace = self.generate("pingpong", "--iterations", 5)
+        result, _ = self.compare(trace, "--set", "workload.payload=none")
+        self.assertIn("Completions: 10, the same length in each (bytes are not kept", result.stdout)
+
+    def test_advice_can_be_followed(self):
+        trace = self.generate("pingpong", "--iterations", 5)
+        tracked = "rdma.completion=write_imm_tracked"
+        result = self.rvma("compare", trace, "--set", tracked)
+        self.expect_error(result, "compare also runs a NIC that does not: expected another completion")
+        self.assertNotIn("expected rdma.ooo_tracking on", result.stderr)
+        self.run_file(trace, "--protocol", "rdma", "--set", "rdma.ooo_tracking=on", "--set", tracked)
+
+    def begin_long(self):
+        """compare on a trace that takes minutes, and its three children."""
+        trace = self.generate("pingpong", "--iterations", 3_000_000)
+        process = subprocess.Popen([RVMA, "compare", trace, "--out", self.tmp / "long"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        # Each writes by now.
+        self.wait_until(lambda: len(list((self.tmp / "long").glob("*/puts.csv.partial.*"))) == 3)
+        children = [pid for pid, (_, parent) in processes().items() if parent == process.pid]
+        self.addCleanup(self.end, children)
+        self.assertEqual(len(children), 3)
+        return process, children
+
+    @staticmethod
+    def end(children):
+        """Those that still run, as they should not."""
+        for child in children:
+            if processes().get(child, ("Z", 0))[0] != "Z":
+                os.kill(child, signal.SIGKILL)
+
+    def wait_until(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_children_end_with_it(self):
+        process, children = self.begin_long()
+        process.kill()
+        process.wait()
+
+        def are_gone():
+            now = processes()
+            return all(now.get(child, ("Z", 0))[0] == "Z" for child in children)
+
+        self.wait_until(are_gone, 20)
+
+    def test_a_signal_makes_its_results_partial(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number.name):
+                process, _ = self.begin_long()
+                process.send_signal(number)
+                _, errors = process.communicate(timeout=60)
+                self.assertEqual(process.returncode, 1, errors)
+                for name in ("rvma", "rdma", "rdma_tracked"):
+                    self.assertTrue((self.tmp / "long" / name / "stats.json").exists())
+                self.assertIn("rvma: stopped by a signal: results are partial", errors)
+
+    def test_a_signal_before_the_runs_begin_ends_it(self):
+        trace = self.tmp / "nobody_writes.trace"
+        os.mkfifo(trace)
+        process = subprocess.Popen([RVMA, "compare", trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.wait_until(lambda: sum(parent == process.pid for _, parent in processes().values()) == 3)
+        process.terminate()
+        out, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (1, ""), errors)
+        self.assertIn("rvma: the run was ended by signal 15", errors)
+
+    def test_standard_input_is_read_once_for_all(self):
+        trace = self.generate("pingpong", "--iterations", 5)
+        text = trace.read_bytes()
+        from_file = self.rvma("compare", trace)
+        for name, data in (("text", text), ("gz", gzip.compress(text))):
+            for path in ("-", "/dev/stdin"):
+                with self.subTest(name, path=path):
+                    result = self.rvma("compare", path, stdin=data)
+                    self.assertEqual(result.status, 0, result.stderr)
+                    self.assertEqual(result.stdout, from_file.stdout)
+        result = self.rvma("compare", "-", stdin=text.replace(b"  put ", b"  putt ", 1))
+        self.expect_error(result, "<stdin>:", "unknown operation 'putt'")
+        self.assertEqual(result.stderr.count("putt"), 1)
+        result = self.rvma("compare", "-")
+        self.expect_error(result, "<stdin>:1:1: error: the file is empty")
+
+
+def processes():
+    """State and parent of each process, by its number."""
+    found = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        found[int(stat.parent.name)] = (fields[0], int(fields[1]))
+    return found
