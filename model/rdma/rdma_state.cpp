@@ -102,8 +102,9 @@ RdmaState::Opened RdmaState::open(NodeId source, const DataHeader& header) {
       header.rdma.operation == RdmaOperation::send || header.rdma.operation == RdmaOperation::write_immediate;
   if (header.rdma.operation != RdmaOperation::send) answer.outcome = locate(header, message);
   if (answer.outcome == Outcome::pending && uses_receive) {
-    const bool is_next = !tracks_order_ || is_managed || header.offset == queue_pair->second->next_whole;
-    answer.outcome = take_receive(queue_pair->second->pid, message, is_next);
+    const std::uint64_t next = queue_pair->second->next_whole;
+    const bool waits = tracks_order_ && !is_managed && header.offset > next;
+    answer.outcome = take_receive(queue_pair->second->pid, message, waits ? header.offset - next : 0);
   }
   if (answer.outcome != Outcome::pending) {
     // It will not come again: what is behind it need not wait for it.
@@ -132,11 +133,11 @@ Outcome RdmaState::locate(const DataHeader& header, Message& message) {
   return Outcome::pending;
 }
 
-/// The last receive is kept for a message that nothing is waited for before it is signalled: else those behind one that
-/// was refused for want of a receive take them all, and none is ever posted again.
-Outcome RdmaState::take_receive(Pid pid, Message& message, bool is_next) {
+/// As many receives are kept as messages are waited for before this one is signalled: else those behind one that was
+/// refused for want of a receive take them all, and none is ever posted again.
+Outcome RdmaState::take_receive(Pid pid, Message& message, std::uint64_t kept) {
   const auto queue = receives_.find(pid.value());
-  if (queue == receives_.end() || queue->second->size() <= (is_next ? 0U : 1U)) return Outcome::no_buffer;
+  if (queue == receives_.end() || queue->second->size() <= kept) return Outcome::no_buffer;
   if (message.rdma.operation == RdmaOperation::send) {
     if (message.length > queue->second->front().memory.size) return Outcome::bounds;
     message.memory = queue->second->front().memory;

@@ -183,7 +183,7 @@ class RdmaState {
   };
 
   Outcome locate(const DataHeader& header, Message& message);
-  Outcome take_receive(Pid pid, Message& message, bool is_next);
+  Outcome take_receive(Pid pid, Message& message, std::uint64_t kept);
   void signal(Message& message, std::vector<DueCqe>& due);
   void pass(QueuePair& queue_pair, std::uint64_t order, std::vector<DueCqe> own, std::vector<DueCqe>& due);
   bool cqe_of(const Message& message, DueCqe& due);
