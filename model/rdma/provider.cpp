@@ -315,6 +315,7 @@ void Provider::request_ended(Process& process, const Cqe& cqe) {
   const Request request = process.requests[number];
   process.requests.give_back(number);
   entry_is_free();
+  if (request.place != 0) connection(process, request.rank).open_places.erase(request.place);
   switch (request.kind) {
     case Request::Kind::control:
       pinned_.free(request.message, kControlBytes);

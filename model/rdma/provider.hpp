@@ -170,6 +170,7 @@ class Provider : public Component {
   void connect(Process& process, std::uint32_t rank);
   void say(Process& process, std::uint32_t rank, const ControlMessage& message);
   void send(Process& process, std::uint32_t rank, ControlMessage message, bool by_management);
+  static std::uint64_t next_place(Process& process, std::uint32_t rank);
   void connected(Process& process, std::uint32_t rank);
   void received(Process& process, std::uint32_t buffer);
   void take(Process& process, const ControlMessage& message);
@@ -190,6 +191,7 @@ class Provider : public Component {
   void tell_again(const Process& process, std::uint32_t rank, const ControlMessage& news);
   void remind_later(Reminder reminder);
   bool is_wanted(const Reminder& reminder);
+  static bool is_under_way(Process& process, const Put& put);
   void forget_reminders();
   void reminder_due();
   void remind(Process& process, Reminder reminder);

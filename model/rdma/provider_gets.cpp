@@ -123,7 +123,7 @@ void Provider::read(Process& process, const ControlMessage& grant) {
   work.key = grant.key;
   work.page_list = PhysicalAddress{get.region};
   work.offset = std::uint64_t{queue_pair_of(process, get.rank)} << 32U;
-  work.completion = PhysicalAddress{new_request(process, {Request::Kind::read, grant.request, {}, 0, {}}) * kIdStep};
+  work.completion = PhysicalAddress{new_request(process, {Request::Kind::read, grant.request, {}, 0, {}, 0}) * kIdStep};
   if (open_reads_ == p_.rdma.open_reads) {
     waiting_reads_.push({process.pid, work});
     return;

@@ -60,6 +60,14 @@ void Provider::send(Process& process, std::uint32_t rank, ControlMessage message
   request.message = pinned_.allocate(kControlBytes);
   request.rank = rank;
   request.said = message;
+  if (!by_management) {
+    request.place = next_place(process, rank);
+    const bool asks = message.kind == ControlKind::put_request || message.kind == ControlKind::get_request;
+    // While it waited for the connection, the put may have ended, and its number be another's.
+    if (asks && process.puts[message.request].message == message.message) {
+      process.puts[message.request].place = request.place;
+    }
+  }
   const ControlBytes bytes = encode(message);
   memory_.write(request.message, bytes.data(), bytes.size());
   Descriptor work;
@@ -76,6 +84,12 @@ void Provider::send(Process& process, std::uint32_t rank, ControlMessage message
   ++stats_.control_messages;
   stats_.control_bytes += kControlBytes;
   post(process, work);
+}
+
+std::uint64_t Provider::next_place(Process& process, std::uint32_t rank) {
+  Connection& to = connection(process, rank);
+  to.open_places.insert(++to.last_place);
+  return to.last_place;
 }
 
 void Provider::connected(Process& process, std::uint32_t rank) {
@@ -186,6 +200,7 @@ void Provider::ask(Process& process, std::uint32_t number) {
   bool does_not_suit = false;
   if (write_to_advertised(process, number, does_not_suit)) return;
   put.asked = now();
+  put.place = 0;
   put.is_waiting = true;
   ++stats_.requests;
   ControlMessage request;
@@ -233,7 +248,9 @@ void Provider::write_to(Process& process, std::uint32_t number, VirtualAddress a
   work.mailbox = Mailbox{address.value()};
   work.key = key;
   work.offset = std::uint64_t{queue_pair_of(process, put.rank)} << 32U | put.ticket;
-  work.completion = PhysicalAddress{new_request(process, {Request::Kind::write, number, {}, 0, {}}) * kIdStep};
+  const std::uint64_t place = next_place(process, put.rank);
+  work.completion =
+      PhysicalAddress{new_request(process, {Request::Kind::write, number, {}, put.rank, {}, place}) * kIdStep};
   post(process, work);
 }
 

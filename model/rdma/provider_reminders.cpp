@@ -98,6 +98,13 @@ bool Provider::is_wanted(const Reminder& reminder) {
   return put.open && put.is_waiting && put.message == reminder.message && put.asked == reminder.asked;
 }
 
+/// Whether its request, or one before it on its queue pair, waits still or is asked for again. The peer need not have
+/// heard of it then, and would take a reminder for one of a request that it has answered.
+bool Provider::is_under_way(Process& process, const Put& put) {
+  const std::set<std::uint64_t>& open = connection(process, put.rank).open_places;
+  return put.place != 0 && !open.empty() && *open.begin() <= put.place;
+}
+
 void Provider::forget_reminders() {
   while (!reminders_.empty() && !is_wanted(reminders_.front())) reminders_.pop();
   // A timer that is left would be the run's last event.
@@ -125,6 +132,10 @@ void Provider::remind(Process& process, Reminder reminder) {
   if (!is_puts && reminder.times == p_.nic.reliability.max_tries) {
     // The sender has said what it has used, but news of it was lost.
     take_back(process, reminder.window);
+    return;
+  }
+  if (is_puts && is_under_way(process, process.puts[reminder.put])) {
+    remind_later(reminder);
     return;
   }
   ++reminder.times;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct Provider::Connection {
   bool is_asked = false;
   bool is_ready = false;
   std::vector<ControlMessage> waiting;  ///< for the connection
+  std::uint64_t last_place = 0;         ///< of a request in the queue pair's order
+  std::set<std::uint64_t> open_places;  ///< of requests that have not ended
 };
 
 struct Provider::Put {
@@ -38,7 +41,8 @@ struct Provider::Put {
   bool has_message = false;   ///< which nobody has refused
   bool is_waiting = false;    ///< for the answer to its request
   Time asked;
-  std::uint32_t era = 0;  ///< of the advertised buffer that it writes to; 0: none
+  std::uint64_t place = 0;  ///< of its request in the queue pair's order; 0: it waits for the connection
+  std::uint32_t era = 0;    ///< of the advertised buffer that it writes to; 0: none
   // A get: its window for the answer, and where the NIC puts it.
   WindowId window;
   std::uint32_t region = 0;  ///< key; 0: none
@@ -51,8 +55,9 @@ struct Provider::Request {
   enum class Kind : std::uint8_t { control, write, read } kind = Kind::control;
   std::uint32_t put = 0;    ///< write, read
   PhysicalAddress message;  ///< control: its bytes
-  std::uint32_t rank = 0;   ///< control: of the receiver
+  std::uint32_t rank = 0;   ///< of the receiver
   ControlMessage said;      ///< control
+  std::uint64_t place = 0;  ///< in the queue pair's order; 0: it has none
 };
 
 /// A granted message until it is counted.

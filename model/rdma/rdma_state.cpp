@@ -137,13 +137,13 @@ Outcome RdmaState::locate(const DataHeader& header, Message& message) {
 }
 
 /// Messages of a queue pair take receives in their order, once one was refused: it comes again, and none may overtake
-/// it. And where messages are told in order, the last receive is for one that is told at once, so that it comes back:
-/// others would hold all of them, waiting for one that finds none.
+/// it. And where messages are told in order, as many receives are kept as messages are waited for before this one is
+/// told: else those behind one that finds none would hold all of them.
 bool RdmaState::may_take_receive(const QueuePair& queue_pair, std::uint64_t order) const {
   if (!queue_pair.not_ready.empty() && *queue_pair.not_ready.begin() < order) return false;
-  if (!tracks_order_ || order == queue_pair.next_whole) return true;
+  if (!tracks_order_ || order <= queue_pair.next_whole) return true;
   const auto queue = receives_.find(queue_pair.pid.value());
-  return queue != receives_.end() && queue->second->size() > 1;
+  return queue != receives_.end() && queue->second->size() > order - queue_pair.next_whole;
 }
 
 Outcome RdmaState::take_receive(Pid pid, Message& message) {

@@ -85,6 +85,17 @@ rank 0
 """
 
 
+def mutual(count):
+    """Two ranks that each have `count` puts to and gets from the other under way at once."""
+    lines = ["rvma-trace 1", "ranks 2"]
+    for rank in (0, 1):
+        lines += [f"rank {rank}", "init_window r mailbox=1 threshold=64", "init_window q mailbox=2 threshold=10op readable",
+                  "post_buffer q as=q0 size=64KiB seed=3", f"repeat {count}", "post_buffer r as=b size=64", "end", "barrier",
+                  f"repeat {count}", f"put as=p rank={1 - rank} mailbox=1 size=64", f"get as=g rank={1 - rank} mailbox=2 size=64",
+                  "end", "wait all"]
+    return "\n".join(lines) + "\n"
+
+
 class RdmaTest(SystemTest):
     def completions(self, result):
         return [(row["rank"], row["window"], row["epoch"], row["buffer"], row["length"], row["crc32"])
@@ -550,6 +561,35 @@ rank 0
                 calls = [row["status"] for row in result.rows("calls.csv") if row["op"] == "inc_epoch"]
                 self.assertEqual(calls, ["ok"])
                 self.assertNotIn("unfinished", self.by_name(result).values())
+
+
+class Mutual(RdmaTest):
+    """Requests that find no receive hold their NIC's entries: nobody may wait in a circle for receives."""
+
+    def end_ok(self, count, *keys):
+        result = self.run_text(mutual(count), *RDMA, "--limit", "1s", *settings(keys))
+        self.assertEqual(set(self.statuses(result).values()), {"ok"})
+
+    def test_more_requests_than_receives_and_entries(self):
+        self.end_ok(1500)
+
+    def test_few_entries_and_receives(self):
+        for entries in (1, 2, 16):
+            for receives in (1, 2, 256):
+                with self.subTest(entries=entries, receives=receives):
+                    self.end_ok(100, ("nic.transmit.open_puts", entries), ("rdma.receives", receives))
+
+    def test_few_answers(self):
+        self.end_ok(100, ("nic.transmit.open_puts", 2), ("rdma.reads", 1))
+
+    def test_advertised(self):
+        self.end_ok(100, ("nic.transmit.open_puts", 2), ("rdma.receives", 2), ("rdma.exchange", "advertised"))
+
+    def test_order_that_is_tracked(self):
+        """Messages behind one that was refused take no receive that it needs."""
+        for receives in (1, 2, 16):
+            with self.subTest(receives=receives):
+                self.end_ok(100, ("rdma.receives", receives), ("rdma.ooo_tracking", "on"))
 
 
 class Compare(SystemTest):

@@ -41,7 +41,7 @@ class Spill(SystemTest):
         # With fewer searches at a time messages are refused and wait to be sent again, and others behind them.
         result = self.run_file(trace, *ROOM, "--set", "nic.windows.on_chip=8")
         busy = result.stats()["totals"]["refusals"]["busy"]
-        self.assertEqual(result.stats()["bottleneck"], "latency: retry")
+        self.assertEqual(result.stats()["bottleneck"], "node0.nic.contexts")
         self.assertIn(f"Refused: {busy} busy; most because of node0.nic.contexts ({busy})", result.stdout)
         retry = result.stats()["units"]["node1.nic.transmit"]["retry_wait_ns"]
         self.assertEqual(retry, busy * 5000)
@@ -466,5 +466,5 @@ class WhatItCosts(SystemTest):
             small = settings([("nic.windows.on_chip", 256), ("nic.buffers.on_chip", 256), ("nic.counters.on_chip", 256)])
             result = self.run_file(trace, *small, "--set", "nic.reliability.rnr_tries=1000")
             self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
-            self.assertEqual(result.stats()["bottleneck"], "latency: retry")
+            self.assertEqual(result.stats()["bottleneck"], "node0.nic.contexts")
         self.assertRegex(result.stdout, r"because of node\d.nic.(contexts|buffer_cache|counter_cache)")
