@@ -432,7 +432,7 @@ TEST(RdmaReceive, ReadsGoToTheAnswersOrAreBusy) {
 
 TEST(RdmaReceive, ACutOffMessageSetsFreeWhatWaitsBehindIt) {
   Bench bench([](NicConfig&, RdmaConfig& rdma) { rdma.ooo_tracking = true; });
-  bench.receives(1);
+  bench.receives(2);
   Spec cut{0, 0, 0, 2 * bench.nic.mtu->count()};
   Spec behind{1, 1};
   behind.operation = RdmaOperation::write_immediate;
