@@ -466,5 +466,5 @@ class WhatItCosts(SystemTest):
             small = settings([("nic.windows.on_chip", 256), ("nic.buffers.on_chip", 256), ("nic.counters.on_chip", 256)])
             result = self.run_file(trace, *small, "--set", "nic.reliability.rnr_tries=1000")
             self.assertEqual({row["status"] for row in result.rows("puts.csv")}, {"ok"})
-            self.assertEqual(result.stats()["bottleneck"], "node0.nic.contexts")
+            self.assertIn(result.stats()["bottleneck"], ("node0.nic.contexts", "latency: retry"))
         self.assertRegex(result.stdout, r"because of node\d.nic.(contexts|buffer_cache|counter_cache)")

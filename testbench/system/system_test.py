@@ -1082,10 +1082,12 @@ rank 2
         self.assertIn("the limit is 1GB", result.stderr)
 
     def test_an_operation_that_takes_long_can_be_interrupted(self):
-        result = self.run_text(self.HUGE, "--wall-limit", "500ms", "--memory-limit", "8GiB", status=1)
+        # Each takes a third of a second or more; a hundred of them are under way when the signal comes.
+        huge = self.HUGE.replace("put", "repeat 100\nput") + "end\n"
+        result = self.run_text(huge, "--wall-limit", "100ms", "--memory-limit", "8GiB", status=1)
         self.assertIn("--wall-limit reached", result.stderr)
         trace = self.tmp / "huge.trace"
-        trace.write_text(self.HUGE)
+        trace.write_text(huge)
         process = subprocess.Popen([RVMA, "run", str(trace), "--quiet", "--memory-limit", "8GiB"], stderr=subprocess.PIPE)
         time.sleep(0.7)
         process.terminate()
