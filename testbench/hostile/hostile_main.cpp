@@ -104,11 +104,20 @@ class Searcher {
     needles_.push_back(std::move(needle));
   }
   void look(const Frame& frame) {
+    constexpr std::ptrdiff_t kShown = 160;  // bytes: all headers
+    constexpr std::ptrdiff_t kChecksumBytes = 4;
     ++frames;
+    // The checksum at the end tells of the bytes before it only, and with them looks like anything sooner or later.
+    const auto end = frame.end() - std::min<std::ptrdiff_t>(kChecksumBytes, frame.end() - frame.begin());
     for (const Needle& needle : needles_) {
       for (const Frame* bytes : {&needle.little, &needle.big}) {
-        if (std::search(frame.begin(), frame.end(), bytes->begin(), bytes->end()) == frame.end()) continue;
-        if (found++ == 0) first = needle.what;
+        const auto at = std::search(frame.begin(), end, bytes->begin(), bytes->end());
+        if (at == end) continue;
+        if (found++ > 0) continue;
+        first =
+            fmt::format("{} at byte {} of {}: {:02x}", needle.what, at - frame.begin(), frame.size(),
+                        fmt::join(frame.begin(),
+                                  frame.begin() + std::min<std::ptrdiff_t>(kShown, frame.end() - frame.begin()), ""));
       }
     }
   }
