@@ -33,5 +33,5 @@ function(rvma_unit_test name)
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 ENVIRONMENT
-               "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/testbench/support/lsan.supp")
+               "LSAN_OPTIONS=use_stacks=0:suppressions=${PROJECT_SOURCE_DIR}/testbench/support/lsan.supp")
 endfunction()
