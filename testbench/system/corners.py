@@ -169,7 +169,7 @@ class CornersTest(CallsTest):
 
     def run_in(self, fabric, text, more=(), rnr_tries=0, restarted=(), broken=(), arguments=()):
         result = self.run_text(text, *fabric.arguments(more, rnr_tries), *arguments)
-        Judge(self, result, restarted, broken).judge()
+        Judge(self, result, restarted, broken(result) if callable(broken) else broken).judge()
         return result
 
     def everywhere(self, text, expect, seeds=SEEDS, names=FABRICS, **options):

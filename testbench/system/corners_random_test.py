@@ -214,9 +214,12 @@ class CornersOfRandomPrograms(CornersTest):
     def run_program(self, seed):
         program = Program(seed)
         fabric = Fabric(program.fabric, seed)
-        # A dead sender's epoch may have held later ones back until its window was closed.
-        broken = [window for mailboxes in program.mailboxes for mailbox in mailboxes for window in mailbox.windows
-                  if program.crashes]
+        # The epoch of a sender that died, or gave up, may have held later ones back until its window was closed.
+        def broken(result):
+            units = result.stats()["units"]
+            is_cut = any(unit["cut_off"] for name, unit in units.items() if name.endswith(".delivery"))
+            return [window for mailboxes in program.mailboxes for mailbox in mailboxes for window in mailbox.windows
+                    if program.crashes or is_cut]
         result = self.run_in(fabric, program.text, more=program.more, rnr_tries=program.rng.choice([0, 3, 30]),
                              restarted=program.dead_ranks(), broken=broken)
         return program, result
