@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <optional>
 #include <utility>
 
 namespace rvma::import_detail {
