@@ -11,6 +11,11 @@ namespace rvma {
 enum class PayloadMode : std::uint8_t { bytes, none };
 BOOST_DESCRIBE_ENUM(PayloadMode, bytes, none)
 
+/// When a send by rendezvous has ended. A library may call its buffer free once the receiver has acknowledged it; the
+/// public model of RVMA (SST, 2020) does so once the NIC has been told to send it.
+enum class SendEnd : std::uint8_t { acknowledged, issued };
+BOOST_DESCRIBE_ENUM(SendEnd, acknowledged, issued)
+
 /// The message layer: what an MPI library does above the NIC, the same for both protocols.
 struct MessagesConfig {
   Key<Bytes> eager_limit{
@@ -25,7 +30,9 @@ struct MessagesConfig {
                      "core time at the receiver to match a message, or a request to send one"};
   Key<std::uint32_t> slots{
       8, {1, 1024}, "messages of a pair of ranks and direction that the receiver's layer has buffers for"};
-  BOOST_DESCRIBE_CLASS(MessagesConfig, (), (eager_limit, memcpy_rate, matching, slots), (), ())
+  Key<SendEnd> send_end{SendEnd::acknowledged,
+                        "when a send by rendezvous has ended: its payload is acknowledged, or its put is issued"};
+  BOOST_DESCRIBE_CLASS(MessagesConfig, (), (eager_limit, memcpy_rate, matching, slots, send_end), (), ())
 };
 
 struct WorkloadConfig {

@@ -509,7 +509,13 @@ void MessageLayer::cleared(Peer& from, Envelope& answer) {
   pass(*request->timeline, &MessageStats::handshake_ns);
   const CompletionPointer word =
       put(from, answer.mailbox, request->memory, request->issue.size, request->issue.seed, request.get());
-  flights_.push_back({word, request->memory, request});
+  const bool ends_now = config_.send_end.get() == SendEnd::issued;
+  flights_.push_back({word, request->memory, ends_now ? nullptr : request});
+  if (!ends_now) return;
+  MessageEnd how;
+  how.rendezvous = true;
+  how.size = request->issue.size;
+  end(*request, how);
 }
 
 /// Receives whose payload has come.

@@ -109,6 +109,25 @@ class Messages(SystemTest):
             means.append(result.stats()["units"]["messages"]["way"]["mean"])
         self.assertAlmostEqual(means[1] - means[0], 2 * 819.2, delta=1)
 
+    def test_a_rendezvous_ends_at_its_sender_with_the_acknowledgement_or_when_it_is_issued(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  send as=a rank=1 size=30000
+  wait a
+rank 1
+  recv as=a rank=0 size=30000
+  wait a
+"""
+        for name, options in self.variants():
+            for send_end, is_before in (("acknowledged", False), ("issued", True)):
+                with self.subTest(name, send_end=send_end):
+                    end = ["--set", f"workload.messages.send_end={send_end}"]
+                    rows = {row["kind"]: row for row in self.run_text(text, *options, *end).rows("messages.csv")}
+                    self.assertEqual(rows["send"]["protocol"], "rendezvous")
+                    self.assertEqual(float(rows["send"]["end_ns"]) < float(rows["recv"]["end_ns"]), is_before)
+                    self.run_text(MIXED, *options, *end, *settings(FAULTS))
+
     def test_a_message_longer_than_its_receive_is_refused(self):
         text = """rvma-trace 1
 ranks 2
