@@ -254,6 +254,11 @@ void RunRecorder::packet_sent(NodeId /*node*/, const Packet& packet, Time /*at*/
   ++totals_.packets_sent;
   if (packet.is_resent) ++totals_.packets_resent;
   totals_.wire_bytes_sent += packet.wire_bytes;
+  if (packet.data.rdma.operation != RdmaOperation::none) {
+    // What it is for, only its software knows: from the region's first issue on all count, requests and grants too.
+    if (!region_.first.is_never()) wire_bytes_ += packet.wire_bytes;
+    return;
+  }
   const PutRecord* put = registry_.find(packet.transport.destination,
                                         MessageRef{packet.transport.source, packet.transport.source_incarnation,
                                                    packet.transport.generation, packet.data.message});

@@ -219,6 +219,25 @@ class Rdma(RdmaTest):
                     tracking = [("rdma.ooo_tracking", "on")] if right == "write_imm_tracked" else []
                     self.run_text(MANY, *RDMA, *settings([*FAULTS, ("rdma.completion", right), *tracking]))
 
+    def test_the_last_byte_tells_nothing_where_the_host_reorders(self):
+        """Memory channels that are behind: a page waits for one, while the last byte, in another page, does not."""
+        mailboxes = range(12)
+        text = "rvma-trace 1\nranks 2\nrank 1\n"
+        text += "".join(f"  init_window w{i} mailbox={i} threshold=1op\n  post_buffer w{i} as=b{i} size=8KiB\n" for i in mailboxes)
+        text += "  barrier\n" + "".join(f"  wait b{i}\n" for i in mailboxes) + "rank 0\n  barrier\n"
+        text += "".join(f"  put rank=1 mailbox={i} size=4097 as=p{i}\n" for i in mailboxes)
+        text += "".join(f"  wait p{i}\n" for i in mailboxes)
+        slow = [("host.memory.channels", 64), ("host.memory.channel_rate", "2Gbps")]
+        for seed in range(1, 4):
+            with self.subTest(seed=seed):
+                polls = settings([*slow, ("rdma.completion", "last_byte")])
+                wrong = self.run_text(text, *RDMA, *polls, "--seed", seed, status=1)
+                self.assertRegex(wrong.stderr, r"of epoch 0: byte \d+ is 0x00, expected 0x")
+                self.assertIn("changed after its completion", wrong.stderr)
+                # Payload in order, or another way to tell.
+                self.run_text(text, *RDMA, *polls, "--set", "host.pcie.relaxed_ordering=off", "--seed", seed)
+                self.run_text(text, *RDMA, *settings([*slow, ("rdma.completion", "write_imm")]), "--seed", seed)
+
     def test_a_get_is_whole_on_any_nic(self):
         """Whoever reads knows how much it has asked for."""
         text = """rvma-trace 1
