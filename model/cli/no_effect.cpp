@@ -37,6 +37,7 @@ std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks
       {"fabric.faults.", nodes < 2, "there is only one node, and its packets turn round before the link"},
       {"fabric.link.", nodes < 2, "there is only one node, and its packets turn round before the link"},
       {"fabric.faults.reverse_hold", config.fabric.faults.reverse == 0U, "fabric.faults.reverse is 0"},
+      {"nic.command.inline_payload", !inline_mode, "nic.command.mode is ring"},
       {"nic.command.fetch", inline_mode, "nic.command.mode is inline"},
       {"nic.reliability.rnr_delay", config.nic.reliability.rnr_tries == 0U, "nic.reliability.rnr_tries is 0"},
   };

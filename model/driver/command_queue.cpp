@@ -2,12 +2,16 @@
 
 #include <array>
 
+#include "nic/inline_command.hpp"
+
 namespace rvma {
 
 CommandQueue::CommandQueue(Core& core, FrameAllocator& frames, PhysicalAddress consumed_word,
-                           const CommandConfig& config)
+                           const CommandConfig& config, std::uint64_t page_bytes)
     : core_(core),
       is_ring_(config.mode == CommandMode::ring),
+      inline_payload_bytes_(config.inline_payload->count()),
+      page_bytes_(page_bytes),
       depth_(config.depth),
       mmio_page_(kMmioPageBytes * core.pid().value()),
       consumed_word_(consumed_word) {
@@ -16,12 +20,13 @@ CommandQueue::CommandQueue(Core& core, FrameAllocator& frames, PhysicalAddress c
 
 void CommandQueue::post(const Descriptor& descriptor) {
   wait_for_room();
-  const DescriptorBytes bytes = encode(descriptor);
   if (!is_ring_) {
-    core_.mmio_write(mmio_page_ + kInlineOffset, bytes.data(), kDescriptorBytes);
+    const InlineCommand command(descriptor, core_.memory(), page_bytes_, inline_payload_bytes_);
+    core_.mmio_write(mmio_page_ + kInlineOffset, command.data(), command.size());
     ++posted_;
     return;
   }
+  const DescriptorBytes bytes = encode(descriptor);
   const std::uint64_t slot = posted_ % depth_;
   core_.memory().write(PhysicalAddress{ring_.value() + slot * kDescriptorBytes}, bytes.data(), kDescriptorBytes);
   ++posted_;

@@ -14,7 +14,8 @@ namespace rvma {
 
 class CommandQueue {
  public:
-  CommandQueue(Core& core, FrameAllocator& frames, PhysicalAddress consumed_word, const CommandConfig& config);
+  CommandQueue(Core& core, FrameAllocator& frames, PhysicalAddress consumed_word, const CommandConfig& config,
+               std::uint64_t page_bytes);
 
   /// Waits for room, by mwait on the consumed word, then posts.
   void post(const Descriptor& descriptor);
@@ -27,6 +28,8 @@ class CommandQueue {
 
   Core& core_;
   bool is_ring_;
+  std::uint64_t inline_payload_bytes_;
+  std::uint64_t page_bytes_;
   std::uint64_t depth_;
   std::uint64_t mmio_page_;  ///< device address of the process's page
   PhysicalAddress ring_;

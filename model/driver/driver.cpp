@@ -70,7 +70,7 @@ struct Driver::Impl {
         observer(call_observer),
         history(nic.history),
         pinned(frames),
-        queue(core, frames, new_word(), nic.command) {}
+        queue(core, frames, new_word(), nic.command, space.page_bytes()) {}
 
   // ---- words
   void zero(PhysicalAddress word) { core.memory().zero(word, kWordBytes); }

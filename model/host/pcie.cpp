@@ -394,7 +394,8 @@ void Pcie::send_mmio(tlm::tlm_generic_payload& transaction, Time start) {
   // 1. Completions that are ready go first.
   schedule_completions(start);
   // 2. The TLPs.
-  const std::uint64_t tlps = PcieLink::tlps(transaction.get_address(), bytes, max_payload_);
+  const std::uint64_t tlps =
+      PcieLink::tlps(transaction.get_address(), bytes, std::min(max_payload_, PcieLink::kWriteCombiningBytes));
   const std::uint64_t wire_bytes = bytes + tlps * PcieLink::kWriteOverheadBytes;
   const Serializer::Slot slot = downstream_.occupy(wire_bytes, start);
   ++stats_.mmio_writes;

@@ -33,6 +33,8 @@ namespace rvma {
 struct PcieLink {
   static constexpr std::uint64_t kWriteOverheadBytes = 24;
   static constexpr std::uint64_t kReadRequestBytes = 24;
+  /// A core's stores leave in write-combining buffers of this size.
+  static constexpr std::uint64_t kWriteCombiningBytes = 64;
   static constexpr std::uint64_t kCompletionOverheadBytes = 20;
   /// Flow-control unit of posted data.
   static constexpr std::uint64_t kDataCreditBytes = 16;

@@ -97,8 +97,8 @@ bool CommandUnit::mmio_write(Pid pid, std::uint64_t offset, const std::uint8_t* 
   const bool is_ring = config_.mode == CommandMode::ring;
   bool taken = false;
   if (is_ring && offset == kDoorbellOffset && length == kDoorbellBytes) taken = doorbell(process(pid), bytes, at);
-  if (!is_ring && offset == kInlineOffset && length == kDescriptorBytes) {
-    taken = inline_descriptor(process(pid), bytes, at);
+  if (!is_ring && offset == kInlineOffset && length >= kDescriptorBytes) {
+    taken = inline_descriptor(process(pid), bytes, length, at);
   }
   if (!taken) ++stats_.bad_writes;
   return taken;
@@ -115,10 +115,17 @@ bool CommandUnit::doorbell(Process& owner, const std::uint8_t* bytes, Time at) {
   return true;
 }
 
-bool CommandUnit::inline_descriptor(Process& owner, const std::uint8_t* bytes, Time at) {
-  if (owner.commands.size() >= owner.entries) return false;
+bool CommandUnit::inline_descriptor(Process& owner, const std::uint8_t* bytes, std::uint32_t length, Time at) {
+  const auto payload_bytes = static_cast<std::uint32_t>(length - kDescriptorBytes);
+  if (owner.commands.size() >= owner.entries || payload_bytes > config_.inline_payload->count()) return false;
   ++stats_.inline_descriptors;
-  queue_command(owner, bytes, at, at);
+  PayloadRef payload;
+  if (payload_bytes > 0) {
+    ++stats_.inline_payloads;
+    payload = payloads_.acquire(payload_bytes);
+    std::memcpy(payload->data(), bytes + kDescriptorBytes, payload_bytes);
+  }
+  queue_command(owner, bytes, std::move(payload), payload_bytes, at, at);
   wake_for(owner);
   return true;
 }
@@ -163,19 +170,22 @@ void CommandUnit::fetches_arrived(Process& owner) {
     stats_.fetched_descriptors += fetch.count;
     for (std::uint32_t i = 0; i < fetch.count; ++i) {
       while (owner.doorbells.front().tail <= owner.arrived) owner.doorbells.pop();
-      queue_command(owner, fetch.bytes->data() + kDescriptorBytes * i, owner.doorbells.front().at, now());
+      queue_command(owner, fetch.bytes->data() + kDescriptorBytes * i, nullptr, 0, owner.doorbells.front().at, now());
       ++owner.arrived;
     }
   }
   wake_for(owner);
 }
 
-void CommandUnit::queue_command(Process& owner, const std::uint8_t* bytes, Time doorbell, Time at) {
+void CommandUnit::queue_command(Process& owner, const std::uint8_t* bytes, PayloadRef payload,
+                                std::uint32_t payload_bytes, Time doorbell, Time at) {
   Command command;
   std::memcpy(command.bytes.data(), bytes, kDescriptorBytes);
+  command.payload = std::move(payload);
+  command.payload_bytes = payload_bytes;
   command.doorbell = doorbell;
   command.ready = clock().edge_at_or_after(at) + config_.latency;
-  owner.commands.push(command);
+  owner.commands.push(std::move(command));
   stats_.queue.observe(owner.commands.size());
 }
 
@@ -232,12 +242,13 @@ bool CommandUnit::is_known(Opcode opcode) {
 }
 
 /// What transmits; false: no room.
-bool CommandUnit::hand_over(Process& owner, TransmitIf& taker, const Descriptor& descriptor, Time doorbell,
-                            Cycles cycle) {
+bool CommandUnit::hand_over(Process& owner, TransmitIf& taker, const Descriptor& descriptor, Cycles cycle) {
+  const Command& command = owner.commands.front();
   PutRequest request;
   request.descriptor = descriptor;
+  request.payload = command.payload;
   request.pid = owner.pid;
-  request.doorbell = doorbell;
+  request.doorbell = command.doorbell;
   if (!taker.submit(request, cycle)) {
     ++stats_.put_waits;
     owner.waits_for_room = true;
@@ -253,12 +264,13 @@ bool CommandUnit::execute(Process& owner, Cycles cycle) {
   const Command& command = owner.commands.front();
   const Time at = clock().time_of(cycle);
   const std::optional<Descriptor> descriptor = decode_descriptor(command.bytes);
-  const bool is_good = descriptor && is_known(descriptor->opcode);
+  const bool is_good = descriptor && is_known(descriptor->opcode) &&
+                       command.payload_bytes == (descriptor->payload_follows ? descriptor->length : 0);
   // Puts that are due are handed on together, with their cycles; whatever decides about windows runs at its own cycle.
   const bool is_put = is_good && descriptor->opcode == Opcode::put;
   if (!is_put && at > now() && cycle > current_cycle()) return false;
   TransmitIf* const taker = is_good ? taker_of(descriptor->opcode) : nullptr;
-  if (taker != nullptr && !hand_over(owner, *taker, *descriptor, command.doorbell, cycle)) return false;
+  if (taker != nullptr && !hand_over(owner, *taker, *descriptor, cycle)) return false;
   // The command leaves its queue before anything can call back.
   const Command taken = owner.commands.pop();
   next_cycle_ = cycle + Cycles{1};

@@ -23,6 +23,7 @@ namespace rvma {
 struct CommandStats {
   Counter doorbells{"writes", "MMIO writes of a ring's tail index"};
   Counter inline_descriptors{"descriptors", "descriptors written to the NIC directly"};
+  Counter inline_payloads{"descriptors", "of these, with their payload behind them"};
   Counter fetched_descriptors{"descriptors", "descriptors fetched from rings"};
   Counter fetches{"reads", "DMA reads that fetched them"};
   Counter puts{"puts", "puts handed to transmit"};
@@ -37,7 +38,7 @@ struct CommandStats {
   Peak queue{"descriptors", "descriptors waiting in one process's queue"};
   Utilisation execute{WorkKind::operations, "descriptors executed, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(CommandStats, (),
-                       (doorbells, inline_descriptors, fetched_descriptors, fetches, puts, work_requests, gets, calls,
+                       (doorbells, inline_descriptors, inline_payloads, fetched_descriptors, fetches, puts, work_requests, gets, calls,
                         arms, interrupts, malformed, bad_writes, put_waits, queue, execute),
                        (), ())
 };
@@ -73,6 +74,8 @@ class CommandUnit : public Component, public DmaClient {
  private:
   struct Command {
     DescriptorBytes bytes{};
+    PayloadRef payload;  ///< that came with it
+    std::uint32_t payload_bytes = 0;
     Time doorbell;
     Cycles ready;  ///< may be executed from then on
   };
@@ -107,16 +110,17 @@ class CommandUnit : public Component, public DmaClient {
   void end_of_elaboration() override;
   Process& process(Pid pid);
   bool doorbell(Process& process, const std::uint8_t* bytes, Time at);
-  bool inline_descriptor(Process& process, const std::uint8_t* bytes, Time at);
+  bool inline_descriptor(Process& process, const std::uint8_t* bytes, std::uint32_t length, Time at);
   void fetch(Process& process, Time at);
   void fetches_arrived(Process& process);
-  void queue_command(Process& process, const std::uint8_t* bytes, Time doorbell, Time at);
+  void queue_command(Process& process, const std::uint8_t* bytes, PayloadRef payload, std::uint32_t payload_bytes,
+                     Time doorbell, Time at);
 
   void run();
   /// Null: it is not handed over, but executed here or by the window calls.
   TransmitIf* taker_of(Opcode opcode);
   bool is_known(Opcode opcode);
-  bool hand_over(Process& process, TransmitIf& taker, const Descriptor& descriptor, Time doorbell, Cycles cycle);
+  bool hand_over(Process& process, TransmitIf& taker, const Descriptor& descriptor, Cycles cycle);
   /// Executes the process's first command at `cycle`; false: it stays.
   bool execute(Process& process, Cycles cycle);
   void call(Process& process, const Descriptor& descriptor, Cycles cycle);

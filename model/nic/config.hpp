@@ -77,10 +77,15 @@ struct CommandConfig {
   Key<CommandMode> mode{CommandMode::inline_,
                         "inline: the core writes the 64 B descriptor to the NIC; ring: to host memory, and rings a "
                         "doorbell on which the NIC fetches it"};
+  Key<Bytes> inline_payload{
+      Bytes{0},
+      {Bytes{0}, Bytes{1024}},
+      "inline: a put of up to so many bytes, within one page, brings its payload with the descriptor, and the NIC "
+      "reads nothing; at most nic.mtu"};
   Key<std::uint32_t> depth{256, {2, 65536}, "descriptors in flight per process; a power of two"};
   Key<std::uint32_t> fetch{8, {1, 64}, "descriptors that one DMA read fetches at most (ring)"};
   Key<Cycles> latency{Cycles{4}, {Cycles{1}, Cycles{1000}}, "cycles from a descriptor's arrival to its execution"};
-  BOOST_DESCRIBE_CLASS(CommandConfig, (), (mode, depth, fetch, latency), (), ())
+  BOOST_DESCRIBE_CLASS(CommandConfig, (), (mode, inline_payload, depth, fetch, latency), (), ())
 };
 
 struct TransmitConfig {

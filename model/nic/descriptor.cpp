@@ -20,6 +20,7 @@ constexpr std::size_t kDestinationPidAt = 60;
 constexpr std::size_t kReservedAt = 62;  ///< of put and get, to the end
 
 constexpr std::uint8_t kWindowFlags = kWindowReadable | kWindowCatchAll | kWindowInterrupt;
+constexpr std::uint8_t kPayloadFlag = 0x20;
 constexpr std::uint8_t kSinglePageFlag = 0x80;
 constexpr std::uint64_t kWordAlignment = 16;
 
@@ -52,7 +53,8 @@ bool has_destination(Opcode opcode) {
 DescriptorBytes encode(const Descriptor& descriptor) {
   DescriptorBytes bytes{};
   const bool remote = has_destination(descriptor.opcode);
-  const unsigned flags = descriptor.window_flags | (descriptor.single_page ? unsigned{kSinglePageFlag} : 0U);
+  const unsigned flags = descriptor.window_flags | (descriptor.single_page ? unsigned{kSinglePageFlag} : 0U) |
+                         (descriptor.payload_follows ? unsigned{kPayloadFlag} : 0U);
   store(bytes, kOpcodeAt, static_cast<std::uint8_t>(descriptor.opcode));
   store(bytes, kFlagsAt, static_cast<std::uint8_t>(flags));
   store(bytes, kThresholdTypeAt, static_cast<std::uint8_t>(descriptor.threshold_type));
@@ -80,7 +82,9 @@ std::optional<Descriptor> decode_descriptor(const DescriptorBytes& bytes) {
   const auto type = load<std::uint8_t>(bytes, kThresholdTypeAt);
   const auto placement = load<std::uint8_t>(bytes, kPlacementAt);
   if (!is_opcode(code)) return std::nullopt;
-  if ((flags & ~(unsigned{kWindowFlags} | unsigned{kSinglePageFlag})) != 0) return std::nullopt;
+  if ((flags & ~(unsigned{kWindowFlags} | unsigned{kSinglePageFlag} | unsigned{kPayloadFlag})) != 0) {
+    return std::nullopt;
+  }
   if (type > static_cast<std::uint8_t>(ThresholdType::ops)) return std::nullopt;
   if (placement > static_cast<std::uint8_t>(Placement::managed)) return std::nullopt;
 
@@ -89,6 +93,8 @@ std::optional<Descriptor> decode_descriptor(const DescriptorBytes& bytes) {
   descriptor.opcode = static_cast<Opcode>(code);
   descriptor.window_flags = flags & kWindowFlags;
   descriptor.single_page = (flags & kSinglePageFlag) != 0;
+  descriptor.payload_follows = (flags & kPayloadFlag) != 0;
+  if (descriptor.payload_follows && !sends_local_memory(descriptor.opcode)) return std::nullopt;
   descriptor.threshold_type = static_cast<ThresholdType>(type);
   descriptor.placement = static_cast<Placement>(placement);
   descriptor.key = load<std::uint32_t>(bytes, kKeyAt);

@@ -40,6 +40,10 @@ enum class Opcode : std::uint8_t {
 };
 /// What an RDMA queue pair sends: handed to transmit as a put is.
 constexpr bool is_work_request(Opcode opcode) { return opcode >= Opcode::rdma_write && opcode <= Opcode::rdma_read; }
+/// Whether the call's payload is local memory of its own process.
+constexpr bool sends_local_memory(Opcode opcode) {
+  return opcode == Opcode::put || (is_work_request(opcode) && opcode != Opcode::rdma_read);
+}
 constexpr bool is_rdma(Opcode opcode) { return opcode >= Opcode::rdma_write; }
 
 /// Flags of init_window.
@@ -69,6 +73,8 @@ struct Descriptor {
   PhysicalAddress page_list;
   /// The local buffer lies within one page: `page_list` is that page's physical address itself, nothing is fetched.
   bool single_page = false;
+  /// put, RDMA writes and sends: `length` bytes of payload follow the descriptor in the same MMIO write.
+  bool payload_follows = false;
   /// 16-byte aligned word pair. put: (outcome, bytes); post: the buffer's completion pointer; arm_interrupt: the word.
   PhysicalAddress completion;
   /// 16-byte aligned (status, value) of the call itself; 0: no answer wanted (puts).
@@ -82,7 +88,7 @@ struct Descriptor {
 // buffer, `completion` as before. create_queue_pair: `key` its number, `mailbox` (peer's node << 32 | its number
 // there). register: `key` the region's key, `local`, `length`, `page_list` its memory; deregister: `key`.
 
-/// Layout (byte offsets): 0 opcode, 1 flags (window flags; bit 7: single_page), 2 threshold type, 3 placement, 4 key,
+/// Layout (byte offsets): 0 opcode, 1 flags (window flags; bit 5: payload_follows; bit 7: single_page), 2 threshold type, 3 placement, 4 key,
 /// 8 mailbox, 16 threshold or offset, 24 length, 32 local, 40 page_list, 48 completion, 56 response or (put, get)
 /// destination node (4 bytes) and pid (2 bytes). descriptor.cpp is the one definition of it.
 DescriptorBytes encode(const Descriptor& descriptor);
@@ -90,7 +96,7 @@ DescriptorBytes encode(const Descriptor& descriptor);
 std::optional<Descriptor> decode_descriptor(const DescriptorBytes& bytes);
 
 /// MMIO map of the RNIC: one 4 KiB page a process. Offset 0: doorbell (8-byte tail index of the ring in host memory);
-/// offset 64: 64-byte window for an inline descriptor, written in one burst.
+/// offset 64: window for an inline descriptor of 64 bytes and the payload behind it, written in one burst.
 inline constexpr std::uint64_t kMmioPageBytes = 4096;
 inline constexpr std::uint64_t kDoorbellOffset = 0;
 inline constexpr std::uint64_t kInlineOffset = 64;

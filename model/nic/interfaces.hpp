@@ -313,6 +313,7 @@ enum class Purpose : std::uint8_t { put, get_request, get_answer, rdma };
 /// From the command unit, or from the get unit, to transmit.
 struct PutRequest {
   Descriptor descriptor;
+  PayloadRef payload;  ///< that came with the descriptor; null: it lies in the host's memory
   Pid pid;
   Time doorbell;  ///< when the descriptor (or the doorbell that announced it) reached the NIC
   Purpose purpose = Purpose::put;

@@ -30,6 +30,7 @@ OnChipBytes on_chip_bytes(const NicConfig& config) {
   bytes.peers = config.peers.on_chip * (entries.receive_contexts.stride + entries.transmit_contexts.stride);
   bytes.page_cache = config.page_cache.on_chip * kTranslationBytes;
   bytes.receive_buffer = config.receive.buffer->count();
+  bytes.inline_payload = config.transmit.open_puts * config.command.inline_payload->count();
   bytes.transmit_buffer = config.transmit.buffer->count();
   return bytes;
 }

@@ -28,13 +28,14 @@ struct OnChipBytes {
   std::uint64_t page_cache = 0;
   std::uint64_t receive_buffer = 0;
   std::uint64_t transmit_buffer = 0;
+  std::uint64_t inline_payload = 0;  ///< of all puts that may be open
   BOOST_DESCRIBE_CLASS(OnChipBytes, (),
                        (translation_table, windows, buffers, counters, bindings, peers, page_cache, receive_buffer,
-                        transmit_buffer),
+                        transmit_buffer, inline_payload),
                        (), ())
   std::uint64_t total() const {
     return translation_table + windows + buffers + counters + bindings + peers + page_cache + receive_buffer +
-           transmit_buffer;
+           transmit_buffer + inline_payload;
   }
 };
 

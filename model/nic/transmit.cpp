@@ -1,6 +1,7 @@
 #include "nic/transmit.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -227,6 +228,7 @@ void Transmit::end_put(Index index, Outcome outcome, Time at) {
   ++put.uses;
   put.list_piece.reset();
   put.list_piece_entries = 0;
+  put.request.payload.reset();
   puts_.give_back(index);
   const bool is_answer = !is_put && request.purpose == Purpose::get_answer;
   --(is_answer ? open_answers_ : open_puts_);
@@ -357,7 +359,7 @@ bool Transmit::locate(Index index, std::uint64_t offset, std::uint32_t length, S
   Put& put = puts_[index];
   const Descriptor& descriptor = put.request.descriptor;
   std::uint64_t position = descriptor.local.value() % page_bytes_ + offset;
-  if (length == 0) return true;
+  if (length == 0 || put.request.payload) return true;
   if (descriptor.single_page) {
     from.add(PhysicalAddress{descriptor.page_list.value() + position}, length);
     return true;
@@ -590,7 +592,15 @@ void Transmit::read_payload(PacketPtr packet, Index peer_index, Index put, const
     reading.put = put;
     reading.uses = puts_[put].uses;
   }
-  if (length == 0) {
+  // What RDMA's software says to its like is no payload of the program's: the run depends on it.
+  const bool has_bytes = !timing_only_ || packet->data.rdma.operation == RdmaOperation::send;
+  const PayloadRef here = put == kNone ? nullptr : puts_[put].request.payload;
+  buffer_used_ += length;
+  if (length > 0) stats_.buffer.observe(buffer_used_);
+  if (length > 0 && has_bytes) packet->payload = payloads_.acquire(length);
+  if (length == 0 || here) {
+    // The entry keeps what came with the descriptor for another try.
+    if (packet->payload) std::memcpy(packet->payload->data(), here->data(), length);
     reading.packet = std::move(packet);
     reading.ready = true;
     reading.ready_at = at;
@@ -598,15 +608,9 @@ void Transmit::read_payload(PacketPtr packet, Index peer_index, Index put, const
     release();
     return;
   }
-  buffer_used_ += length;
-  stats_.buffer.observe(buffer_used_);
   DmaRead read;
   read.from = from;
-  // What RDMA's software says to its like is no payload of the program's: the run depends on it.
-  if (!timing_only_ || packet->data.rdma.operation == RdmaOperation::send) {
-    packet->payload = payloads_.acquire(length);
-    read.into = packet->payload;
-  }
+  read.into = packet->payload;
   read.tag = payload_tag(number);
   reading.packet = std::move(packet);
   reading_.push(std::move(reading));

@@ -107,8 +107,11 @@ void Node::make_provider() {
 
 void Node::make_driver(Process& process, Pid pid) {
   if (process.driver) process.dead_drivers.push_back(std::move(process.driver));
+  // Under RDMA it speaks to software on its own core, which reads the payload itself.
+  NicConfig nic_config = nic_config_;
+  if (provider_) nic_config.command.inline_payload = Bytes{0};
   process.driver = std::make_unique<Driver>(RankId{parameters_.first_rank.value() + pid.value()}, *process.core,
-                                            *process.space, frames_, nic_config_, parameters_.driver_observer);
+                                            *process.space, frames_, nic_config, parameters_.driver_observer);
   if (provider_) {
     provider_->add_process(*process.core, *process.space, process.driver->consumed_word());
   } else {

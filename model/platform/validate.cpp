@@ -98,6 +98,10 @@ void validate(const Config& config, std::uint32_t ranks, ErrorList& errors) {
                 "expected at most nic.command.depth");
 
   // 2. What must fit into what.
+  check.require(nic.command.inline_payload->count() <= nic.mtu->count(),
+                fmt::format("nic.command.inline_payload: {} B is more than nic.mtu = {} B",
+                            nic.command.inline_payload->count(), nic.mtu->count()),
+                "expected at most nic.mtu");
   const std::uint64_t longest_data = data_wire_bytes(static_cast<std::uint32_t>(nic.mtu->count()));
   const std::uint64_t longest_ack = largest_acknowledgement_bytes(nic.reliability.window, nic.reliability.messages);
   const auto holds = [&](std::uint64_t bytes, const std::string& what) {

@@ -64,13 +64,13 @@ Provider::~Provider() = default;
 void Provider::add_process(Core& core, AddressSpace& space, PhysicalAddress consumed_word) {
   const Pid pid{static_cast<std::uint16_t>(processes_.size())};
   const PhysicalAddress consumed = pinned_.allocate(kWordBytes);
-  const auto write = [this, pid](const DescriptorBytes& bytes, Time delay) {
+  const auto write = [this, pid](const InlineCommand& command, Time delay) {
     write_.set_command(tlm::TLM_WRITE_COMMAND);
     write_.set_address(kMmioPageBytes * pid.value() + kInlineOffset);
     // The generic payload has one pointer for both directions; a write's target only reads through it.
-    write_.set_data_ptr(const_cast<unsigned char*>(bytes.data()));
-    write_.set_data_length(kDescriptorBytes);
-    write_.set_streaming_width(kDescriptorBytes);
+    write_.set_data_ptr(const_cast<unsigned char*>(command.data()));
+    write_.set_data_length(command.size());
+    write_.set_streaming_width(command.size());
     write_.set_byte_enable_ptr(nullptr);
     write_.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
     sc_core::sc_time at = SimContext::to_sc(delay);

@@ -120,7 +120,7 @@ struct Provider::Process {
       : pid(process_pid),
         core(own_core),
         space(own_space),
-        queue(provider.memory_, consumed, provider.p_.nic.command.depth, std::move(write)),
+        queue(provider.memory_, consumed, provider.p_.nic.command, provider.page_bytes_, std::move(write)),
         wakeup(provider, "work", [&provider, this] { provider.run(*this); }) {}
 
   Pid pid;

@@ -16,10 +16,10 @@ void WorkQueue::post(const Descriptor& descriptor, Time delay) {
   if (posted_ - consumed_ >= depth_) consumed_ = consumed();
   if (waiting_.empty() && posted_ - consumed_ < depth_) {
     ++posted_;
-    write_(encode(descriptor), delay);
+    write_(InlineCommand(descriptor, memory_, page_bytes_, inline_payload_bytes_), delay);
     return;
   }
-  waiting_.push(encode(descriptor));
+  waiting_.push(descriptor);
   go_on();
 }
 
@@ -27,7 +27,7 @@ void WorkQueue::go_on() {
   consumed_ = consumed();
   while (!waiting_.empty() && posted_ - consumed_ < depth_) {
     ++posted_;
-    write_(waiting_.pop(), Time::zero());
+    write_(InlineCommand(waiting_.pop(), memory_, page_bytes_, inline_payload_bytes_), Time::zero());
   }
   if (waiting_.empty() || is_watching_) return;
   is_watching_ = true;

@@ -12,19 +12,27 @@
 
 #include "base/component.hpp"
 #include "host/interfaces.hpp"
+#include "nic/config.hpp"
 #include "nic/descriptor.hpp"
 #include "nic/fifo_ring.hpp"
+#include "nic/inline_command.hpp"
 
 namespace rvma {
 
 class WorkQueue {
  public:
-  /// Writes 64 bytes to the NIC's page of a process; they leave the core `delay` from now.
-  using WriteMmio = std::function<void(const DescriptorBytes&, Time delay)>;
+  /// Writes to the NIC's page of a process; the bytes leave the core `delay` from now.
+  using WriteMmio = std::function<void(const InlineCommand&, Time delay)>;
 
-  /// `depth`: descriptors that the NIC holds (nic.command.depth); it counts the consumed ones at `consumed_word`.
-  WorkQueue(MemoryIf& memory, PhysicalAddress consumed_word, std::uint32_t depth, WriteMmio write)
-      : memory_(memory), consumed_word_(consumed_word), depth_(depth), write_(std::move(write)) {}
+  /// The NIC counts the descriptors that it has consumed at `consumed_word`.
+  WorkQueue(MemoryIf& memory, PhysicalAddress consumed_word, const CommandConfig& config, std::uint64_t page_bytes,
+            WriteMmio write)
+      : memory_(memory),
+        consumed_word_(consumed_word),
+        depth_(config.depth),
+        inline_payload_bytes_(config.inline_payload->count()),
+        page_bytes_(page_bytes),
+        write_(std::move(write)) {}
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
   ~WorkQueue() = default;
@@ -39,11 +47,13 @@ class WorkQueue {
   MemoryIf& memory_;
   PhysicalAddress consumed_word_;
   std::uint64_t depth_;
+  std::uint64_t inline_payload_bytes_;
+  std::uint64_t page_bytes_;
   WriteMmio write_;
   std::uint64_t posted_ = 0;
   std::uint64_t consumed_ = 0;  ///< as last read
   bool is_watching_ = false;
-  FifoRing<DescriptorBytes> waiting_;
+  FifoRing<Descriptor> waiting_;
 };
 
 }  // namespace rvma

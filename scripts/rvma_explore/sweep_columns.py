@@ -34,7 +34,8 @@ _STAGES = ("doorbell command retry turn window payload_read transmit fabric pars
 _ENDED = "ok no_mailbox closed bad_key stale no_buffer bounds busy timeout unfinished".split()
 _PACKETS = ("sent delivered dropped duplicate retransmitted copied corrupt out_of_order ignored acknowledgements "
             "acknowledgements_dropped").split()
-_STRUCTURES = ("translation_table windows buffers counters bindings peers page_cache receive_buffer transmit_buffer").split()
+_STRUCTURES = ("translation_table windows buffers counters bindings peers page_cache receive_buffer transmit_buffer "
+               "inline_payload").split()
 
 
 def _number(name, type_, unit, path, meaning=""):

@@ -38,6 +38,38 @@ TEST(CommandQueue, InlineGoesToTheWindowOfTheOwnPage) {
   EXPECT_EQ(host.nic.addresses[0], 3 * 4096U + 64U);
 }
 
+TEST(CommandQueue, ShortPayloadWithinAPageGoesBehindItsDescriptor) {
+  NicConfig config = with(CommandMode::inline_, 8);
+  config.command.inline_payload = Bytes{100};
+  Host host{config};
+  const std::uint64_t page = host.space.page_bytes();
+  const VirtualAddress memory = host.space.allocate(2 * page, page);
+  std::vector<std::uint8_t> bytes(2 * page);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  host.space.write(memory, bytes.data(), bytes.size());
+  struct Case {
+    std::uint64_t offset;
+    std::uint64_t length;
+    std::size_t payload;
+  };
+  const Case cases[] = {{5, 100, 100}, {5, 101, 0}, {5, 0, 0}, {page - 10, 10, 10}, {page - 10, 11, 0}};
+  EXPECT_TRUE(host.run([&] {
+    for (const Case& one : cases) {
+      const CompletionPointer completion = host.driver.allocate_completion();
+      const VirtualAddress source{memory.value() + one.offset};
+      EXPECT_EQ(host.driver.put({NodeId{1}, Pid{0}}, Mailbox{5}, 0, source, one.length, 0, completion), Status::ok);
+    }
+  }));
+  ASSERT_EQ(host.nic.payloads.size(), std::size(cases));
+  for (std::size_t i = 0; i < std::size(cases); ++i) {
+    const std::vector<std::uint8_t>& payload = host.nic.payloads[i];
+    ASSERT_EQ(payload.size(), cases[i].payload) << i;
+    EXPECT_EQ(host.nic.executed[i].payload_follows, !payload.empty());
+    EXPECT_TRUE(std::equal(payload.begin(), payload.end(),
+                           bytes.begin() + static_cast<std::ptrdiff_t>(cases[i].offset)));
+  }
+}
+
 TEST(CommandQueue, RingRingsTheDoorbellOfTheOwnPage) {
   Host host{with(CommandMode::ring, 8)};
   EXPECT_NE(host.driver.ring_base(), PhysicalAddress{0});

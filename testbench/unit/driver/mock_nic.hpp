@@ -69,6 +69,7 @@ class MockNic : public Component {
 
   std::vector<Descriptor> executed;
   std::vector<std::uint64_t> addresses;  ///< of MMIO writes
+  std::vector<std::vector<std::uint8_t>> payloads;  ///< behind inline descriptors
   std::set<std::uint64_t> armed;
   std::uint64_t arms = 0;
   std::uint64_t arrived = 0;
@@ -84,8 +85,10 @@ class MockNic : public Component {
   void b_transport(tlm::tlm_generic_payload& transaction, sc_core::sc_time& /*delay*/) {
     addresses.push_back(transaction.get_address());
     const std::uint64_t offset = transaction.get_address() % kMmioPageBytes;
-    if (offset == kInlineOffset && transaction.get_data_length() == kDescriptorBytes) {
+    if (offset == kInlineOffset && transaction.get_data_length() >= kDescriptorBytes) {
       DescriptorBytes bytes;
+      payloads.emplace_back(transaction.get_data_ptr() + kDescriptorBytes,
+                            transaction.get_data_ptr() + transaction.get_data_length());
       std::memcpy(bytes.data(), transaction.get_data_ptr(), bytes.size());
       arrive(bytes);
     } else if (offset == kDoorbellOffset && transaction.get_data_length() == 8) {

@@ -280,6 +280,54 @@ TEST(CommandUnit, WritesToNowhereAreCountedAndIgnored) {
   EXPECT_EQ(bench.command->stats().bad_writes.value(), 4U);
 }
 
+TEST(CommandUnit, PayloadBehindADescriptorGoesWithItsPut) {
+  Bench bench;
+  bench.config.command.inline_payload = Bytes{100};
+  const auto write = [&](std::int64_t at, const Descriptor& descriptor, std::size_t bytes) {
+    const DescriptorBytes head = encode(descriptor);
+    std::vector<std::uint8_t> all(head.begin(), head.end());
+    for (std::size_t i = 0; i < bytes; ++i) all.push_back(static_cast<std::uint8_t>(i + 1));
+    bench.script.at(cycle(at), [&bench, all, at] {
+      bench.command->mmio_write(Pid{0}, kInlineOffset, all.data(), static_cast<std::uint32_t>(all.size()), cycle(at));
+    });
+  };
+  Descriptor with_payload = put(1);
+  with_payload.payload_follows = true;
+  with_payload.length = 100;
+  write(100, with_payload, 100);
+  write(101, put(2), 0);
+  // More or less than it says, more than the NIC takes, or none announced.
+  write(110, with_payload, 99);
+  write(111, with_payload, 0);
+  write(112, put(3), 8);
+  with_payload.length = 101;
+  write(113, with_payload, 101);
+  run_until(Time::from_us(1));
+  ASSERT_EQ(bench.transmit.puts.size(), 2U);
+  const PutRequest& first = bench.transmit.puts[0].first;
+  ASSERT_TRUE(first.payload);
+  for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(first.payload->data()[i], i + 1);
+  EXPECT_EQ(bench.transmit.puts[0].second, Cycles{104});
+  EXPECT_FALSE(bench.transmit.puts[1].first.payload);
+  EXPECT_EQ(bench.command->stats().inline_payloads.value(), 3U);
+  EXPECT_EQ(bench.command->stats().malformed.value(), 3U);
+  EXPECT_EQ(bench.command->stats().bad_writes.value(), 1U);
+  bench.transmit.puts.clear();
+  EXPECT_EQ(bench.payloads.in_use(), 0U);
+}
+
+TEST(CommandUnit, ARingHasNoPayloadBehindItsDescriptors) {
+  Bench bench{CommandMode::ring, 16};
+  Descriptor with_payload = put(1);
+  with_payload.payload_follows = true;
+  with_payload.length = 8;
+  bench.store(0, with_payload);
+  bench.ring(cycle(100), 1);
+  run_until(Time::from_us(2));
+  EXPECT_TRUE(bench.transmit.puts.empty());
+  EXPECT_EQ(bench.command->stats().malformed.value(), 1U);
+}
+
 TEST(CommandUnit, AQueueThatOverrunsDropsWhatItCannotHold) {
   Bench bench{CommandMode::inline_, 4};
   for (std::uint32_t n = 0; n < 6; ++n) bench.write(cycle(100), put(n));

@@ -28,6 +28,9 @@ TEST(OnChipBytes, EachKeyCounts) {
   EXPECT_EQ(on_chip_bytes(config).total(), before + 60 + 49 * 16 + 8);
   config.transmit.buffer = Bytes::kib(65);
   EXPECT_EQ(on_chip_bytes(config).total(), before + 60 + 49 * 16 + 8 + 1024);
+  config.command.inline_payload = Bytes{256};
+  config.transmit.open_puts = 16;
+  EXPECT_EQ(on_chip_bytes(config).total(), before + 60 + 49 * 16 + 8 + 1024 + 16 * 256);
 }
 
 }  // namespace

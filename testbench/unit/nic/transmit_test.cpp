@@ -418,6 +418,45 @@ TEST(Transmit, ZeroLengthIsOnePacketAndNoRead) {
   EXPECT_EQ(bench.egress.packet(0).data.message_length, 0U);
 }
 
+TEST(Transmit, PayloadThatCameWithTheDescriptorIsNotRead) {
+  Bench bench;
+  const auto with_payload = [&](std::uint32_t n) {
+    PutRequest request = Bench::put(n, 64);
+    request.descriptor.payload_follows = true;
+    request.payload = bench.payloads->acquire(64);
+    for (std::uint8_t i = 0; i < 64; ++i) request.payload->data()[i] = static_cast<std::uint8_t>(200 + n - i);
+    return request;
+  };
+  bench.submit(ns(100), with_payload(0));
+  run_until(ns(100) - Time::from_ps(1));
+  EXPECT_TRUE(bench.egress.sent.empty());
+  run_until(ns(100));
+  ASSERT_EQ(bench.egress.sent.size(), 1U);
+  EXPECT_EQ(bench.egress.sent[0].second, ns(100));
+  EXPECT_EQ(bench.egress.packet(0).left[static_cast<std::size_t>(Stage::payload_read)], ns(100));
+  EXPECT_TRUE(bench.dma.reads.empty());
+  // Refused, and sent again from what the entry has kept.
+  bench.acknowledge(Time::from_us(2), 1, 0, {Outcome::no_buffer});
+  run_until(Time::from_us(8));
+  ASSERT_EQ(bench.egress.sent.size(), 2U);
+  for (std::size_t sent = 0; sent < 2; ++sent) {
+    for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(bench.egress.packet(sent).payload->data()[i], 200 - i);
+  }
+  bench.acknowledge(Time::from_us(9), 2, 2);
+  // It does not pass what is being read before it.
+  bench.submit(Time::from_us(10), Bench::put(1, 64));
+  bench.submit(Time::from_us(10) + ns(1), with_payload(2));
+  run_until(Time::from_us(11));
+  ASSERT_EQ(bench.egress.sent.size(), 4U);
+  EXPECT_EQ(bench.egress.sent[3].second, Time::from_us(10) + ns(500));
+  EXPECT_EQ(bench.egress.packet(3).payload->data()[0], 202);
+  bench.acknowledge(Time::from_us(12), 4, 4);
+  run_until(Time::from_us(13));
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
+  bench.egress.sent.clear();
+  EXPECT_EQ(bench.payloads->in_use(), 0U);
+}
+
 TEST(Transmit, TimingOnlyReadsCarryNothing) {
   Bench bench{{}, true};
   bench.submit(ns(100), Bench::put(0, 4096));

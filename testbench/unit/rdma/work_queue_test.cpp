@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -50,9 +51,16 @@ struct Bench {
     descriptor.length = length;
     queue.post(descriptor, delay);
   }
+  static CommandConfig config() {
+    CommandConfig config;
+    config.depth = 4;
+    return config;
+  }
   FakeMemory memory;
   std::vector<std::pair<std::uint64_t, Time>> written;
-  WorkQueue queue{memory, PhysicalAddress{kConsumed}, 4, [this](const DescriptorBytes& bytes, Time delay) {
+  WorkQueue queue{memory, PhysicalAddress{kConsumed}, config(), 4096, [this](const InlineCommand& command, Time delay) {
+                    DescriptorBytes bytes;
+                    std::copy_n(command.data(), bytes.size(), bytes.begin());
                     written.emplace_back(decode_descriptor(bytes)->length, delay);
                   }};
 };
