@@ -29,6 +29,7 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "nic/on_chip_bytes.hpp"
+#include "platform/config.hpp"
 #include "report/atomic_file.hpp"
 #include "workload/trace_text.hpp"
 
@@ -600,11 +601,10 @@ bool reads_stdin(const std::vector<std::string>& arguments) {
 
 /// What a run advises may be compare's own to choose.
 void advise(std::string& line) {
-  static const std::string kAdvice = "expected rdma.ooo_tracking on, or another completion";
-  const std::size_t at = line.find(kAdvice);
+  const std::size_t at = line.find(kExpectTracking);
   if (at == std::string::npos) return;
-  line.replace(at, kAdvice.size(),
-               "compare also runs a NIC that does not: expected another completion (automatic takes this one where it "
+  line.replace(at, kExpectTracking.size(),
+               "compare also runs a NIC that does not: expected another completion (auto takes this one where it "
                "can), or rvma run --protocol rdma --set rdma.ooo_tracking=on");
 }
 

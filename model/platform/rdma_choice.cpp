@@ -33,7 +33,7 @@ bool is_ordered(const Config& config, std::uint32_t ranks) {
 
 RdmaCompletion completion_of(const Config& config, std::uint32_t ranks) {
   const RdmaCompletion asked = config.rdma.completion;
-  if (asked != RdmaCompletion::automatic) return asked;
+  if (asked != RdmaCompletion::auto_) return asked;
   if (config.rdma.ooo_tracking) return RdmaCompletion::write_imm_tracked;
   if (!is_ordered(config, ranks)) return RdmaCompletion::ack_then_send;
   // Payload that PCIe may reorder can show its last byte first; without bytes there is nothing to poll.
@@ -56,7 +56,7 @@ void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors)
   const RdmaCompletion completion = completion_of(config, ranks);
   require(completion != RdmaCompletion::write_imm_tracked || config.rdma.ooo_tracking,
           "rdma.completion: write_imm_tracked needs a NIC that tracks packets out of order",
-          "expected rdma.ooo_tracking on, or another completion");
+          std::string{kExpectTracking});
   require(completion != RdmaCompletion::last_byte || config.workload.payload.get() == PayloadMode::bytes,
           "rdma.completion: last_byte polls the payload, and workload.payload is none",
           "expected workload.payload bytes, or another completion");

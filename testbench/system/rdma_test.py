@@ -190,7 +190,7 @@ class Rdma(RdmaTest):
 
     # ------------------------------------------------------------------------------------------ rules of order
 
-    def test_automatic_takes_the_fastest_that_is_right(self):
+    def test_auto_takes_the_fastest_that_is_right(self):
         """Ordered path: the write tells by itself. Otherwise: a send behind the acknowledgement, or a tracking NIC."""
         cases = [
             ([], 0),
@@ -205,6 +205,10 @@ class Rdma(RdmaTest):
             with self.subTest(pairs=pairs):
                 result = self.run_text(MANY, *RDMA, *settings(pairs))
                 self.assertEqual(self.software(result, "notices"), notices)
+                # Its name is the same wherever it is read or written.
+                self.assertEqual(result.stats()["config"]["rdma"]["completion"], "auto")
+                named = self.run_text(MANY, *RDMA, *settings([*pairs, ("rdma.completion", "auto")]))
+                self.assertEqual(named.rows("puts.csv"), result.rows("puts.csv"))
 
     def test_wrong_choices_are_found_by_the_check(self):
         """What is right on an ordered path completes too early on one that is not."""
@@ -256,7 +260,7 @@ rank 0
   put rank=1 mailbox=0x10 size=12KiB offset=24KiB as=q
   wait q
 """
-        for completion in ("automatic", "write_imm", "last_byte"):
+        for completion in ("auto", "write_imm", "last_byte"):
             for tracking in ("off", "on"):
                 with self.subTest(completion=completion, tracking=tracking):
                     pairs = [("rdma.completion", completion), ("rdma.ooo_tracking", tracking),
@@ -386,6 +390,8 @@ rank 0
             (["--protocol", "rdmb"], "--protocol: 'rdmb' is unknown"),
             ([*RDMA, "--set", "rdma.completion=write_imm_tracked"], "needs a NIC that tracks packets out of order"),
             ([*RDMA, "--set", "rdma.completion=last_byte", "--set", "workload.payload=none"], "last_byte polls the payload"),
+            ([*RDMA, "--set", "rdma.completion=automatic"],
+             "'automatic' is unknown; expected one of auto, last_byte, write_imm, write_imm_tracked, ack_then_send"),
             ([*RDMA, "--set", "rdma.completion_queue=1000"], "1000 is not a power of two"),
             ([*RDMA, "--table", "rtl"], "the RDMA baseline has no translation table"),
         ]
