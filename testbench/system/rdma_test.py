@@ -276,6 +276,17 @@ rank 0
         self.run_text(MANY, *RDMA, *settings(wrong), status=1)
         self.run_text(MANY, *RDMA, *settings([*wrong, ("rdma.ooo_tracking", "on")]))
 
+    def test_catch_all_windows_of_software_need_no_place_on_the_nic(self):
+        """One for each process. The RNIC keeps all of a node's in its table, beside one of another window."""
+        text = "rvma-trace 1\nranks 4\n" + "".join(
+            f"rank {rank}\n  init_window w mailbox=0x10 threshold=1KiB catch_all\n  post_buffer w as=b size=4KiB\n"
+            f"  barrier\n  put rank={(rank + 1) % 4} mailbox=0x99 size=900 as=p\n  wait p\n" for rank in range(4))
+        pairs = [("nic.windows.on_chip", 2), ("workload.ranks_per_node", 4)]
+        result = self.run_text(text, *RDMA, *settings(pairs))
+        self.assertEqual(set(self.statuses(result).values()), {"ok"})
+        calls = [row["status"] for row in self.run_text(text, *settings(pairs)).rows("calls.csv")]
+        self.assertEqual(calls.count("full"), 3)
+
     # ------------------------------------------------------------------------------------------------ soundness
 
     def test_random_traffic_over_a_bad_fabric(self):
