@@ -172,7 +172,7 @@ pid_t start(const Variant& variant, const SharedInput& input, PassedOnSignals& s
   if (!input.enter()) _exit(kInternal);
   int status = kInternal;
   try {
-    status = run_command(variant.arguments);
+    status = run_for_compare(variant.arguments);
   } catch (const std::exception& error) {
     std::cerr << "rvma: internal error: " << error.what() << "\n";
   }

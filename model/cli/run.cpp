@@ -152,6 +152,15 @@ void resolve_config(const RunOptions& options, Config& config, ErrorList& errors
   if (options.seed) config.workload.seed = *options.seed;
 }
 
+/// Keys that the user set for a protocol that does not run. A preset is meant for both.
+std::vector<std::string> set_for_other_protocol(const RunOptions& options, Config& config) {
+  if (!is_preset(options.config_file)) return keys_of_other_protocol(config, options.protocol);
+  Config own;
+  ErrorList told;  // there are none
+  for (const std::string& assignment : options.sets) apply_set(assignment, keys_of(own), told);
+  return keys_of_other_protocol(own, options.protocol);
+}
+
 /// The files of --out; all appear under their names at once, when the run is over.
 struct ResultFiles {
   std::unique_ptr<AtomicFile> completions;
@@ -649,9 +658,7 @@ int report_errors(const ErrorList& errors) {
   return kBadInput;
 }
 
-}  // namespace
-
-int run_command(const std::vector<std::string>& arguments) {
+int run(const std::vector<std::string>& arguments, bool is_compared) {
   // 1. What is asked for.
   const po::options_description described = describe_options();
   po::variables_map values;
@@ -684,6 +691,9 @@ int run_command(const std::vector<std::string>& arguments) {
   for (const std::string& warning : restart_blocks_without_effect(config, *trace)) std::cerr << warning << "\n";
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
+  }
+  if (const auto idle = set_for_other_protocol(options, config); !idle.empty() && !is_compared) {
+    std::cerr << "rvma: warning: " << describe_other_protocol(idle, options.protocol) << "\n";
   }
   check_memory(options, config, trace->ranks(), errors);
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
@@ -721,5 +731,10 @@ int run_command(const std::vector<std::string>& arguments) {
   if (nodes >= kManyNodes && options.table.wave.empty() && !kLooksForLeaks) static_cast<void>(whole.release());
   return status;
 }
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) { return run(arguments, false); }
+int run_for_compare(const std::vector<std::string>& arguments) { return run(arguments, true); }
 
 }  // namespace rvma::cli

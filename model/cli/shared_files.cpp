@@ -13,13 +13,22 @@ fs::path program_file() {
   return fs::read_symlink("/proc/self/exe", failure);
 }
 
+namespace {
+fs::path preset_directory() { return shared_directory() / "presets"; }
+}  // namespace
+
 fs::path shared_directory() { return program_file().parent_path().parent_path() / "share" / "rvma"; }
 
 std::string config_file(const std::string& name) {
   std::error_code failure;
   if (fs::exists(name, failure) || name.find('/') != std::string::npos) return name;
-  const fs::path preset = shared_directory() / "presets" / (name + ".json");
+  const fs::path preset = preset_directory() / (name + ".json");
   return fs::exists(preset, failure) ? preset.string() : name;
+}
+
+bool is_preset(const std::string& file) {
+  std::error_code failure;
+  return fs::equivalent(fs::absolute(file, failure).parent_path(), preset_directory(), failure);
 }
 
 void keep_inputs(const std::string& option, const std::string& output, const std::vector<std::string>& inputs,

@@ -17,6 +17,8 @@ std::filesystem::path shared_directory();
 
 /// The file that `--config NAME` means: NAME itself, or the shipped preset of that name if there is no such file.
 std::string config_file(const std::string& name);
+/// Whether it is one of the shipped presets.
+bool is_preset(const std::string& file);
 
 /// Adds an error if writing `output`, which is that of `--option`, would replace one of `inputs`.
 void keep_inputs(const std::string& option, const std::string& output, const std::vector<std::string>& inputs,

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -436,6 +437,101 @@ rank 0
   {op} as=next rank=1 mailbox=0x10 size=64
   wait next
 """
+
+
+class KeysOfTheOther(SystemTest):
+    """What is set for a protocol that does not run is warned about, and changes nothing."""
+
+    def warned(self, result):
+        """The keys that are said to have no effect for the protocol's sake."""
+        lines = re.findall(r"^rvma: warning: (.*) ha(?:s|ve) no effect in this run: the protocol is \w+$", result.stderr, re.M)
+        self.assertLessEqual(len(lines), 1)
+        return lines[0].split(", ") if lines else []
+
+    def keys(self):
+        return json.loads(self.rvma("config", "--describe", "--json").stdout)
+
+    @staticmethod
+    def others(key):
+        """Values that it does not have by default, the ends of its range among them."""
+        kind, default = key["type"], key["default"]
+        if kind == "on or off":
+            values = ["on", "off"]
+        elif kind.startswith("one of "):
+            values = kind.split()[2:]
+        elif "min" in key:
+            values = [key["min"], key["max"]]
+        else:
+            values = ["1", "12345"]
+        return [value for value in values if value != default]
+
+    def figures(self, trace, *arguments):
+        """All that a run leaves, but for its configuration and what says how long it took."""
+        result = self.run_file(trace, *arguments)
+        stats = result.stats()
+        for part in ("config", "on_chip_bytes", "key_ranges"):
+            del stats[part]
+        for name in ("wall_s", "packets_per_wall_s", "peak_rss_bytes"):
+            del stats["sim"][name]
+        tables = {path.name: path.read_bytes() for path in sorted(result.out.glob("*.csv"))}
+        return self.warned(result), stats, tables
+
+    def test_one_line_names_them_all(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        both = ["--set", "rdma.receives=4", "--set", "nic.table.latency=1cyc", "--set", "rdma.reads=3", "--set", "nic.mtu=1KiB"]
+        result = self.rvma("run", trace, *both)
+        self.assertEqual((result.status, result.stderr),
+                         (0, "rvma: warning: rdma.receives, rdma.reads have no effect in this run: the protocol is rvma\n"))
+        result = self.rvma("run", trace, *RDMA, *both)
+        self.assertEqual((result.status, result.stderr),
+                         (0, "rvma: warning: nic.table.latency has no effect in this run: the protocol is rdma\n"))
+        config = self.tmp / "own.json"
+        config.write_text('{"nic": {"get": {"queue": 3}}, "rdma": {"receives": 4}}')
+        self.assertEqual(self.warned(self.rvma("run", trace, "--config", config)), ["rdma.receives"])
+        self.assertEqual(self.warned(self.rvma("run", trace, *RDMA, "--config", config)), ["nic.get.queue"])
+
+    def test_a_preset_is_for_both(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        file = pathlib.Path(os.environ["RVMA_SOURCE"]) / "model/platform/presets/aurora.json"
+        for preset in ("aurora", file):
+            for protocol in ("rvma", "rdma"):
+                result = self.rvma("run", trace, "--config", preset, "--protocol", protocol)
+                self.assertEqual((result.status, self.warned(result)), (0, []))
+            result = self.rvma("run", trace, "--config", preset, "--set", "rdma.exchange=per_put")
+            self.assertEqual(self.warned(result), ["rdma.exchange"])
+
+    def test_a_comparison_is_of_both(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        result = self.rvma("compare", trace, "--set", "rdma.receives=4", "--set", "nic.get.queue=3")
+        self.assertEqual((result.status, result.stderr), (0, ""))
+
+    def test_they_change_nothing(self):
+        """Every key that is said to have no effect, at the ends of its range; every call, loss, and many ranks."""
+        calls = self.tmp / "calls.trace"
+        calls.write_text(EVERY_CALL)
+        random = self.generate("random", "--ranks", 6, "--count", 30, "--size", "16KiB")
+        keys = {key["key"]: key for key in self.keys()}
+        for protocol, others, count in (("rvma", "rdma.", 19), ("rdma", "nic.", 28)):
+            runs = [(trace, ["--protocol", protocol, *settings(FAULTS)]) for trace in (calls, random)]
+            every = settings((name, key["default"]) for name, key in keys.items() if name.startswith(others))
+            idle, *_ = self.figures(random, *runs[0][1], *every)
+            self.assertEqual(len(idle), count, idle)
+            bases = [self.figures(trace, *arguments) for trace, arguments in runs]
+            for name in idle:
+                for value in self.others(keys[name]):
+                    # The table has to hold the windows, on either protocol.
+                    own = [("nic.windows.on_chip", 1)] if name.startswith("nic.table.") else []
+                    for (trace, arguments), base in zip(runs, bases):
+                        with self.subTest(protocol=protocol, key=name, value=value):
+                            found = self.figures(trace, *arguments, *settings([*own, (name, value)]))
+                            self.assertIn(name, found[0])
+                            self.assertEqual(found[1:], base[1:])
+
+    def test_a_batch_says_it_of_each(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        done = self.rvma("config", "--batch", "-", "--trace", trace, stdin=b'["rdma.receives=4", "rdma.reads=3"]')
+        self.assertEqual(json.loads(done.stdout)["warnings"],
+                         [f"rdma.{key} has no effect in this run: the protocol is rvma" for key in ("receives", "reads")])
 
 
 class LostAnswers(RdmaTest):
