@@ -147,7 +147,7 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
 
 void resolve_config(const RunOptions& options, Config& config, ErrorList& errors) {
   const std::vector<KeyRef> keys = keys_of(config);
-  if (!options.config_file.empty()) load_config_file(options.config_file, keys, errors);
+  if (!options.config_file.empty()) load_config(options.config_file, keys, errors);
   for (const std::string& assignment : options.sets) apply_set(assignment, keys, errors);
   if (options.seed) config.workload.seed = *options.seed;
 }
