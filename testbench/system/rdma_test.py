@@ -806,6 +806,26 @@ class Compare(SystemTest):
         self.assertIn("RDMA: partial, not compared\nRDMA tracked: partial, not compared\n", result.stdout)
         self.assertNotIn("Completions:", result.stdout)
 
+    @staticmethod
+    def rows(text):
+        """What stands before the figures of each line that has some."""
+        return [line[:32].strip() for line in text.splitlines() if re.fullmatch(r"( +([-+]?[0-9.]+|-)){3,5}", line[32:])]
+
+    def test_the_page_has_every_row(self):
+        page = (pathlib.Path(os.environ["RVMA_SOURCE"]) / "docs/how-to/compare-with-rdma.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+        commands = re.findall(r"^build/bin/rvma gen (.*) --output \S+$", page, re.MULTILINE)
+        plain, _, messages = commands  # the second shows no output
+        self.assertEqual(len(blocks), 2)
+        for command, block in zip((plain, messages), blocks):
+            with self.subTest(command):
+                words = command.replace("1000", "20").split()
+                printed = self.rows(self.compare(self.generate(*words))[0].stdout)
+                self.assertIn("total", printed)
+                # Of the second, what the first does not have.
+                self.assertEqual(self.rows(block), printed[-len(self.rows(block)):] if command is messages else printed)
+        self.assertEqual(self.rows(blocks[1])[:1], ["copy at the sender"])
+
     def test_what_overtakes_fills_other_buffers(self):
         """One sender, and no check fails: the reasons that are named must hold this one."""
         trace = self.tmp / "at_once.trace"
