@@ -29,7 +29,6 @@
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "nic/on_chip_bytes.hpp"
-#include "platform/config.hpp"
 #include "report/atomic_file.hpp"
 #include "workload/trace_text.hpp"
 
@@ -530,7 +529,8 @@ std::optional<Error> write_json(const std::string& directory, const std::vector<
   std::ostream& out = file.stream();
   out << "{\"schema\":\"rvma-compare/1\",\"runs\":[";
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    out << (i == 0 ? "\n" : ",\n") << fmt::format("{{\"name\":\"{}\"", variants[i].directory);
+    out << (i == 0 ? "\n" : ",\n")
+        << fmt::format("{{\"name\":\"{}\",\"partial\":{}", variants[i].directory, is_partial(variants[i]));
     for (const Row& row : rows()) {
       out << fmt::format(",\"{}\":{:.{}f}", row.name, row.figure(variants[i].stats), row.decimals);
     }
@@ -599,15 +599,6 @@ bool reads_stdin(const std::vector<std::string>& arguments) {
   });
 }
 
-/// What a run advises may be compare's own to choose.
-void advise(std::string& line) {
-  const std::size_t at = line.find(kExpectTracking);
-  if (at == std::string::npos) return;
-  line.replace(at, kExpectTracking.size(),
-               "compare also runs a NIC that does not: expected another completion (auto takes this one where it "
-               "can), or rvma run --protocol rdma --set rdma.ooo_tracking=on");
-}
-
 /// The children's exit statuses and messages; the worst decides.
 int report_children(const std::vector<Variant>& variants) {
   int worst = kFine;
@@ -623,7 +614,6 @@ int report_children(const std::vector<Variant>& variants) {
     last = text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      advise(line);
       if (variant.status == kBadInput) {
         std::cerr << line << "\n";
       } else {

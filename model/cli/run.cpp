@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "base/heap.hpp"
 #include "cli/command_line.hpp"
@@ -61,6 +62,12 @@ struct RunOptions {
   Protocol protocol = Protocol::rvma;
   std::optional<Bytes> memory_limit;
 };
+
+/// `rvma compare` also runs a NIC that does not track.
+constexpr std::string_view kExpectOfCompare =
+    "compare also runs a NIC that does not: expected another completion (auto takes this one where it can), or rvma "
+    "run "
+    "--protocol rdma --set rdma.ooo_tracking=on";
 
 volatile std::sig_atomic_t stop_asked = 0;
 extern "C" void ask_to_stop(int /*signal*/) { stop_asked = 1; }
@@ -681,7 +688,9 @@ int run(const std::vector<std::string>& arguments, bool is_compared) {
   const std::unique_ptr<Trace> trace = Trace::open(options.trace, errors);
   if (!trace) return report_errors(errors);
   validate(config, trace->ranks(), errors);
-  if (errors.empty() && options.protocol == Protocol::rdma) validate_rdma(config, trace->ranks(), errors);
+  if (errors.empty() && options.protocol == Protocol::rdma) {
+    validate_rdma(config, trace->ranks(), errors, is_compared ? kExpectOfCompare : kExpectTracking);
+  }
   // Of a table that cannot be, there is no shape to be built.
   if (errors.empty() && options.table.kind != TableKind::model) {
     if (const auto error = check_rtl_table(config.nic.table)) errors.add(*error);

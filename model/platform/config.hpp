@@ -38,11 +38,12 @@ struct Footprint {
   Bytes least;  ///< memory of the machine that a run takes at least; most take several times that
 };
 Footprint footprint(const Config& config, std::uint32_t ranks);
-/// What is expected where rdma.completion needs a NIC that tracks; `rvma compare`, which runs one that does not, has
-/// advice of its own in its place.
+/// What is expected where rdma.completion needs a NIC that tracks.
 inline constexpr std::string_view kExpectTracking = "expected rdma.ooo_tracking on, or another completion";
-/// What the RDMA baseline demands beyond that.
-void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors);
+/// What the RDMA baseline demands beyond that. Who runs a NIC that does not track whatever the user says has advice of
+/// its own in the place of kExpectTracking.
+void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors,
+                   std::string_view expect_tracking = kExpectTracking);
 
 /// Whether packets from one node to another arrive in the order in which they were sent: one path, nothing lost, copied
 /// or delayed.

@@ -43,7 +43,7 @@ RdmaCompletion completion_of(const Config& config, std::uint32_t ranks) {
   return has_last_byte ? RdmaCompletion::last_byte : RdmaCompletion::write_imm;
 }
 
-void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors) {
+void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors, std::string_view expect_tracking) {
   const auto require = [&](bool condition, const std::string& what, const std::string& expected) {
     if (!condition) errors.add(Error{Position{"rvma", 0, 0}, what, expected});
   };
@@ -56,7 +56,7 @@ void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors)
   const RdmaCompletion completion = completion_of(config, ranks);
   require(completion != RdmaCompletion::write_imm_tracked || config.rdma.ooo_tracking,
           "rdma.completion: write_imm_tracked needs a NIC that tracks packets out of order",
-          std::string{kExpectTracking});
+          std::string{expect_tracking});
   require(completion != RdmaCompletion::last_byte || config.workload.payload.get() == PayloadMode::bytes,
           "rdma.completion: last_byte polls the payload, and workload.payload is none",
           "expected workload.payload bytes, or another completion");

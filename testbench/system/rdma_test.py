@@ -801,7 +801,9 @@ class Compare(SystemTest):
     def test_those_that_are_whole_are_compared(self):
         trace = self.generate("pingpong", "--iterations", 20)
         # RDMA takes longer.
-        result, _ = self.compare(trace, "--limit", "60us", status=1)
+        result, out = self.compare(trace, "--limit", "60us", status=1)
+        self.assertEqual({run["name"]: run["partial"] for run in json.loads((out / "compare.json").read_text())["runs"]},
+                         {"rvma": False, "rdma": True, "rdma_tracked": True})
         self.assertNotIn("RVMA: partial", result.stdout)
         self.assertIn("RDMA: partial, not compared\nRDMA tracked: partial, not compared\n", result.stdout)
         self.assertNotIn("Completions:", result.stdout)
