@@ -182,6 +182,13 @@ TEST(PcieLinkTest, RatesAreThoseOfTheReference) {
   expect_within_one_percent(gbps(PcieLink::tlp_rate(3, 8, Bytes{256})), 57.88, "Gen3 x8");
 }
 
+TEST(PcieLinkTest, GenerationsAreThoseThatHaveARate) {
+  PcieConfig config;
+  for (const char* text : {"3", "8"}) EXPECT_FALSE(config.generation.set_text(text).has_value()) << text;
+  for (const char* text : {"2", "9"}) EXPECT_TRUE(config.generation.set_text(text).has_value()) << text;
+  EXPECT_EQ(PcieLink::line_rate(8, 16).bits_per_s(), 2 * PcieLink::line_rate(7, 16).bits_per_s());
+}
+
 TEST(PcieLinkTest, TlpsAreCutAtTheLimitAndAtAddressBoundaries) {
   EXPECT_EQ(PcieLink::tlps(0, 1, 256), 1U);
   EXPECT_EQ(PcieLink::tlps(0, 256, 256), 1U);
