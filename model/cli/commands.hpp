@@ -8,6 +8,8 @@
 namespace rvma::cli {
 
 int run_command(const std::vector<std::string>& arguments);
+/// One of the runs of `rvma compare`: what the user sets is for both protocols.
+int run_for_compare(const std::vector<std::string>& arguments);
 int compare_command(const std::vector<std::string>& arguments);
 int gen_command(const std::vector<std::string>& arguments);
 int import_command(const std::vector<std::string>& arguments);

@@ -171,7 +171,7 @@ pid_t start(const Variant& variant, const SharedInput& input, PassedOnSignals& s
   if (!input.enter()) _exit(kInternal);
   int status = kInternal;
   try {
-    status = run_command(variant.arguments);
+    status = run_for_compare(variant.arguments);
   } catch (const std::exception& error) {
     std::cerr << "rvma: internal error: " << error.what() << "\n";
   }
@@ -529,7 +529,8 @@ std::optional<Error> write_json(const std::string& directory, const std::vector<
   std::ostream& out = file.stream();
   out << "{\"schema\":\"rvma-compare/1\",\"runs\":[";
   for (std::size_t i = 0; i < variants.size(); ++i) {
-    out << (i == 0 ? "\n" : ",\n") << fmt::format("{{\"name\":\"{}\"", variants[i].directory);
+    out << (i == 0 ? "\n" : ",\n")
+        << fmt::format("{{\"name\":\"{}\",\"partial\":{}", variants[i].directory, is_partial(variants[i]));
     for (const Row& row : rows()) {
       out << fmt::format(",\"{}\":{:.{}f}", row.name, row.figure(variants[i].stats), row.decimals);
     }
@@ -598,16 +599,6 @@ bool reads_stdin(const std::vector<std::string>& arguments) {
   });
 }
 
-/// What a run advises may be compare's own to choose.
-void advise(std::string& line) {
-  static const std::string kAdvice = "expected rdma.ooo_tracking on, or another completion";
-  const std::size_t at = line.find(kAdvice);
-  if (at == std::string::npos) return;
-  line.replace(at, kAdvice.size(),
-               "compare also runs a NIC that does not: expected another completion (automatic takes this one where it "
-               "can), or rvma run --protocol rdma --set rdma.ooo_tracking=on");
-}
-
 /// The children's exit statuses and messages; the worst decides.
 int report_children(const std::vector<Variant>& variants) {
   int worst = kFine;
@@ -623,7 +614,6 @@ int report_children(const std::vector<Variant>& variants) {
     last = text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
-      advise(line);
       if (variant.status == kBadInput) {
         std::cerr << line << "\n";
       } else {

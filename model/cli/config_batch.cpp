@@ -44,6 +44,9 @@ json::value answer(const std::vector<std::string>& assignments, Config config, s
   if (!errors.empty()) return mistakes(errors, false);
   json::array warnings;
   for (const std::string& warning : keys_without_effect(config, ranks)) warnings.emplace_back(json::string(warning));
+  for (const std::string& key : keys_of_other_protocol(config, protocol)) {
+    warnings.emplace_back(json::string(describe_other_protocol({key}, protocol)));
+  }
   return json::object{{"config", config_to_json(keys)}, {"warnings", std::move(warnings)}};
 }
 

@@ -36,7 +36,7 @@ po::options_description describe_options() {
 
 /// The keys of the files and options; errors go to `errors`.
 void load(const po::variables_map& values, const std::vector<KeyRef>& keys, ErrorList& errors) {
-  if (values.count("config") != 0) load_config_file(config_file(values["config"].as<std::string>()), keys, errors);
+  if (values.count("config") != 0) load_config(config_file(values["config"].as<std::string>()), keys, errors);
   if (values.count("set") == 0) return;
   for (const std::string& assignment : values["set"].as<std::vector<std::string>>()) {
     apply_set(assignment, keys, errors);

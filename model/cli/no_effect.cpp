@@ -1,8 +1,10 @@
 #include "cli/no_effect.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "fabric/fabric.hpp"
+#include "rdma/idle_keys.hpp"
 
 namespace rvma::cli {
 namespace {
@@ -51,6 +53,30 @@ std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks
     }
   }
   return warnings;
+}
+
+std::vector<std::string> keys_of_other_protocol(Config& config, Protocol protocol) {
+  std::vector<std::string> keys;
+  const auto take = [&](const auto& prefixes) {
+    for (const KeyRef& key : keys_of(config)) {
+      const bool is_idle = std::any_of(prefixes.begin(), prefixes.end(),
+                                       [&](KeyPrefix prefix) { return starts_with(key.path, prefix); });
+      if (is_idle && key.key->set_by_user()) keys.push_back(key.path);
+    }
+  };
+  if (protocol == Protocol::rdma) {
+    take(kNotReadByRdma);
+  } else {
+    take(kNotReadByRvma);
+  }
+  return keys;
+}
+
+std::string describe_other_protocol(const std::vector<std::string>& keys, Protocol protocol) {
+  std::string list;
+  for (const std::string& key : keys) list += (list.empty() ? "" : ", ") + key;
+  return list + (keys.size() == 1 ? " has" : " have") + " no effect in this run: the protocol is " +
+         ValueText<Protocol>::print(protocol);
 }
 
 }  // namespace rvma::cli

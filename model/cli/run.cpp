@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "base/heap.hpp"
 #include "cli/command_line.hpp"
@@ -61,6 +62,12 @@ struct RunOptions {
   Protocol protocol = Protocol::rvma;
   std::optional<Bytes> memory_limit;
 };
+
+/// `rvma compare` also runs a NIC that does not track.
+constexpr std::string_view kExpectOfCompare =
+    "compare also runs a NIC that does not: expected another completion (auto takes this one where it can), or rvma "
+    "run "
+    "--protocol rdma --set rdma.ooo_tracking=on";
 
 volatile std::sig_atomic_t stop_asked = 0;
 extern "C" void ask_to_stop(int /*signal*/) { stop_asked = 1; }
@@ -147,9 +154,18 @@ RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
 
 void resolve_config(const RunOptions& options, Config& config, ErrorList& errors) {
   const std::vector<KeyRef> keys = keys_of(config);
-  if (!options.config_file.empty()) load_config_file(options.config_file, keys, errors);
+  if (!options.config_file.empty()) load_config(options.config_file, keys, errors);
   for (const std::string& assignment : options.sets) apply_set(assignment, keys, errors);
   if (options.seed) config.workload.seed = *options.seed;
+}
+
+/// Keys that the user set for a protocol that does not run. A preset is meant for both.
+std::vector<std::string> set_for_other_protocol(const RunOptions& options, Config& config) {
+  if (!is_preset(options.config_file)) return keys_of_other_protocol(config, options.protocol);
+  Config own;
+  ErrorList told;  // there are none
+  for (const std::string& assignment : options.sets) apply_set(assignment, keys_of(own), told);
+  return keys_of_other_protocol(own, options.protocol);
 }
 
 /// The files of --out; all appear under their names at once, when the run is over.
@@ -649,9 +665,7 @@ int report_errors(const ErrorList& errors) {
   return kBadInput;
 }
 
-}  // namespace
-
-int run_command(const std::vector<std::string>& arguments) {
+int run(const std::vector<std::string>& arguments, bool is_compared) {
   // 1. What is asked for.
   const po::options_description described = describe_options();
   po::variables_map values;
@@ -674,7 +688,9 @@ int run_command(const std::vector<std::string>& arguments) {
   const std::unique_ptr<Trace> trace = Trace::open(options.trace, errors);
   if (!trace) return report_errors(errors);
   validate(config, trace->ranks(), errors);
-  if (errors.empty() && options.protocol == Protocol::rdma) validate_rdma(config, trace->ranks(), errors);
+  if (errors.empty() && options.protocol == Protocol::rdma) {
+    validate_rdma(config, trace->ranks(), errors, is_compared ? kExpectOfCompare : kExpectTracking);
+  }
   // Of a table that cannot be, there is no shape to be built.
   if (errors.empty() && options.table.kind != TableKind::model) {
     if (const auto error = check_rtl_table(config.nic.table)) errors.add(*error);
@@ -684,6 +700,9 @@ int run_command(const std::vector<std::string>& arguments) {
   for (const std::string& warning : restart_blocks_without_effect(config, *trace)) std::cerr << warning << "\n";
   for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
     std::cerr << "rvma: warning: " << warning << "\n";
+  }
+  if (const auto idle = set_for_other_protocol(options, config); !idle.empty() && !is_compared) {
+    std::cerr << "rvma: warning: " << describe_other_protocol(idle, options.protocol) << "\n";
   }
   check_memory(options, config, trace->ranks(), errors);
   if (!options.table.wave.empty()) check_waves(options.table.wave, config, trace->ranks(), errors);
@@ -721,5 +740,10 @@ int run_command(const std::vector<std::string>& arguments) {
   if (nodes >= kManyNodes && options.table.wave.empty() && !kLooksForLeaks) static_cast<void>(whole.release());
   return status;
 }
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) { return run(arguments, false); }
+int run_for_compare(const std::vector<std::string>& arguments) { return run(arguments, true); }
 
 }  // namespace rvma::cli

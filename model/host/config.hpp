@@ -9,7 +9,7 @@
 namespace rvma {
 
 struct PcieConfig {
-  Key<std::uint32_t> generation{5, {3, 7}, "PCI Express generation"};
+  Key<std::uint32_t> generation{5, {3, 8}, "PCI Express generation"};
   Key<std::uint32_t> lanes{16, {1, 16}, "lanes: 1, 2, 4, 8 or 16"};
   Key<Bytes> max_payload{Bytes{256}, {Bytes{128}, Bytes{4096}}, "largest payload of a TLP; a power of two"};
   Key<Bytes> max_read_request{Bytes{512}, {Bytes{128}, Bytes{4096}}, "largest read request; a power of two"};

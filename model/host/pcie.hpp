@@ -3,11 +3,11 @@
 ///
 /// Source of the figures: the public pcie-bench model (Neugebauer et al., SIGCOMM'18, github.com/pcie-bench/pcie-model,
 /// model/pcie.py) and the PCIe base specification it cites; see references.md.
-///  - Rate after line coding: lanes x GT/s x 128/130 (generations 3 to 5) or x 242/256 (generations 6 and 7).
+///  - Rate after line coding: lanes x GT/s x 128/130 (generations 3 to 5) or x 242/256 (generations 6 to 8).
 ///  - Of it, ACK and flow-control DLLPs and SKP ordered sets take 8/L + 8/L + 4/1538, where L is the specification's
 ///    acknowledgement latency limit, L = floor((max_payload + 28) x ack_factor / lanes) + 115 symbol times, and
 ///    ack_factor is 1.4 (up to 256 B; 2.5 with 8 lanes, 3.0 with 16) or 1.0 (from 512 B; 2.0 with 16 lanes).
-///    x16: L = 144, 168, 182, 246, 374, 630 for 128 B to 4 KiB. Generations 6 and 7 use generation 5's (approximate).
+///    x16: L = 144, 168, 182, 246, 374, 630 for 128 B to 4 KiB. Generations 6 to 8 use generation 5's (approximate).
 ///  - Overhead of a TLP with 64-bit addresses: write 24 B, read request 24 B, completion 20 B.
 #pragma once
 

@@ -2,6 +2,8 @@
 /// The whole configuration: the sections of all blocks under one root.
 #pragma once
 
+#include <string_view>
+
 #include "base/config.hpp"
 #include "fabric/config.hpp"
 #include "host/config.hpp"
@@ -36,13 +38,17 @@ struct Footprint {
   Bytes least;  ///< memory of the machine that a run takes at least; most take several times that
 };
 Footprint footprint(const Config& config, std::uint32_t ranks);
-/// What the RDMA baseline demands beyond that.
-void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors);
+/// What is expected where rdma.completion needs a NIC that tracks.
+inline constexpr std::string_view kExpectTracking = "expected rdma.ooo_tracking on, or another completion";
+/// What the RDMA baseline demands beyond that. Who runs a NIC that does not track whatever the user says has advice of
+/// its own in the place of kExpectTracking.
+void validate_rdma(const Config& config, std::uint32_t ranks, ErrorList& errors,
+                   std::string_view expect_tracking = kExpectTracking);
 
 /// Whether packets from one node to another arrive in the order in which they were sent: one path, nothing lost, copied
 /// or delayed.
 bool is_ordered(const Config& config, std::uint32_t ranks);
-/// rdma.completion; `automatic` becomes the fastest one that is right on this fabric and host.
+/// rdma.completion; `auto` becomes the fastest one that is right on this fabric and host.
 RdmaCompletion completion_of(const Config& config, std::uint32_t ranks);
 
 }  // namespace rvma

@@ -10,8 +10,8 @@
 namespace rvma {
 
 /// How the receiver of a write learns that it is complete.
-enum class RdmaCompletion : std::uint8_t { automatic, last_byte, write_imm, write_imm_tracked, ack_then_send };
-BOOST_DESCRIBE_ENUM(RdmaCompletion, automatic, last_byte, write_imm, write_imm_tracked, ack_then_send)
+enum class RdmaCompletion : std::uint8_t { auto_, last_byte, write_imm, write_imm_tracked, ack_then_send };
+BOOST_DESCRIBE_ENUM(RdmaCompletion, auto_, last_byte, write_imm, write_imm_tracked, ack_then_send)
 
 /// How a sender learns where to write.
 enum class RdmaExchange : std::uint8_t { per_put, advertised };
@@ -45,8 +45,8 @@ struct RdmaSoftwareConfig {
 };
 
 struct RdmaConfig {
-  Key<RdmaCompletion> completion{RdmaCompletion::automatic,
-                                 "how a write's completion is told at its receiver; automatic: the fastest that is "
+  Key<RdmaCompletion> completion{RdmaCompletion::auto_,
+                                 "how a write's completion is told at its receiver; auto: the fastest that is "
                                  "right on the configured fabric"};
   Key<RdmaExchange> exchange{RdmaExchange::per_put,
                              "per_put: every put asks its receiver for an address; advertised: the receiver tells the "

@@ -17,8 +17,10 @@ namespace {
 NicConfig software_windows(const NicConfig& nic) {
   NicConfig config = nic;
   config.mtu = Bytes{kPieceBytes};
-  config.windows.spill = true;
   constexpr std::uint32_t kPlenty = 1U << 24U;
+  // With spilling, as many catch-all windows could be open as a NIC's table holds.
+  config.windows.spill = false;
+  config.windows.on_chip = kPlenty;
   config.buffers.on_chip = kPlenty;
   config.counters.on_chip = kPlenty;
   config.binding.on_chip = kPlenty;

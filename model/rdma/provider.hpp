@@ -88,7 +88,7 @@ class Provider : public Component {
     RankId first_rank;  ///< of this node
     std::uint32_t ranks = 0;
     std::uint32_t ranks_per_node = 1;
-    RdmaCompletion completion = RdmaCompletion::ack_then_send;  ///< never automatic
+    RdmaCompletion completion = RdmaCompletion::ack_then_send;  ///< never auto_
     ProviderDirectory* directory = nullptr;
   };
   /// Everything that is referred to outlives the provider.

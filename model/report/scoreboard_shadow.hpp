@@ -146,6 +146,9 @@ struct Scoreboard::BoundMessage {
   bool cut_off = false;  ///< packets on their way may still be placed; nothing counts
   std::uint64_t placed_packets = 0;
   std::vector<bool> placed;  ///< by packet index
+  std::uint64_t packets() const { return placed.empty() ? 1 : placed.size(); }
+  /// All of it is at its place, so that its sender may know; it need not be counted yet.
+  bool is_whole() const { return !cut_off && placed_packets == packets() && (record_placed || record_bytes == 0); }
 };
 
 /// A get from the opening of its window until its word is recycled.

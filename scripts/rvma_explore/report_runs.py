@@ -3,6 +3,7 @@
 from . import report_advice, report_latency
 from .report_changes import kind_of
 from .report_charts import SMALL, bar, byte_unit, escape, lines, ns, short, table, time_unit
+from .stats_shape import figures_of_compare
 
 STAGES_NOTE = ("Each stage begins where the one before ends; lengths are means over {samples} completions. "
                "<q>turn</q> is the wait behind others.")
@@ -133,10 +134,10 @@ def comparison(runs):
 
 def protocols(one):
     """compare.json as it stands."""
-    keys = [key for key in one.rows[0] if key not in ("name", "breakdown_ns")]
+    keys = figures_of_compare(one.rows[0])
     rows = [[f"<code>{key}</code>"] + [f'<data class="num" value="{row[key]}">{(ns if key.endswith("_ns") else short)(row[key])}</data>'
                                        for row in one.rows] for key in keys]
-    return table(["figure"] + [row["name"] for row in one.rows], rows)
+    return table(["figure"] + [row["name"] + (" (partial)" if row.get("partial") else "") for row in one.rows], rows)
 
 
 # ------------------------------------------------------------------------------------------------- one run

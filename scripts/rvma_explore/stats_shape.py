@@ -214,14 +214,18 @@ def check_stats(stats):
     _check_latency(stats)
 
 
+def figures_of_compare(row):
+    """Names of the figures of a run in compare.json: all but what it is, and tables that stats.json has as well."""
+    return [name for name in row if name not in ("name", "partial", "breakdown_ns", "messages")]
+
+
 def check_compare(comparison):
     """The same for compare.json."""
-    _check("", comparison, {"runs": [{"name": TEXT}]})
+    _check("", comparison, {"runs": [{"name": TEXT, "partial": Optional(FLAG)}]})
     rows = comparison["runs"]
     if not rows:
         _refuse("runs", rows, "a run at least")
     for at, row in enumerate(rows):
-        _have(f"runs.{at}", row, rows[0])
-        for name, value in row.items():
-            if name not in ("name", "breakdown_ns"):
-                _check(f"runs.{at}.{name}", value, NUMBER)
+        _have(f"runs.{at}", row, figures_of_compare(rows[0]))
+        for name in figures_of_compare(row):
+            _check(f"runs.{at}.{name}", row[name], NUMBER)

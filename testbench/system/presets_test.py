@@ -25,6 +25,18 @@ class Presets(SystemTest):
             with self.subTest(command):
                 self.assertEqual(self.run_words(command.split()).status, 0)
 
+    def test_an_unknown_name_is_answered_with_all_that_there_are(self):
+        names = ", ".join(sorted(preset.stem for preset in PRESETS.glob("*.json")))
+        self.assertIn("aurora", names)
+        for words in (["run", SOURCE / "traces/random.trace"], ["compare", SOURCE / "traces/random.trace"], ["config"]):
+            with self.subTest(words):
+                self.expect_error(self.rvma(*words, "--config", "auroa"),
+                                  "auroa:1:1: error: the file cannot be read: No such file or directory; "
+                                  f"expected a configuration file, or a preset: {names}\n")
+                # A path is no name of one.
+                result = self.rvma(*words, "--config", "./auroa")
+                self.expect_error(result, "./auroa:1:1: error: the file cannot be read: No such file or directory\n")
+
     def test_aurora_has_too_few_nodes_and_nothing_else_is_wrong(self):
         """Without what the page adds, and with another topology."""
         for trace, ranks in (("random", 6), ("incast", 8)):

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -190,7 +191,7 @@ class Rdma(RdmaTest):
 
     # ------------------------------------------------------------------------------------------ rules of order
 
-    def test_automatic_takes_the_fastest_that_is_right(self):
+    def test_auto_takes_the_fastest_that_is_right(self):
         """Ordered path: the write tells by itself. Otherwise: a send behind the acknowledgement, or a tracking NIC."""
         cases = [
             ([], 0),
@@ -205,6 +206,10 @@ class Rdma(RdmaTest):
             with self.subTest(pairs=pairs):
                 result = self.run_text(MANY, *RDMA, *settings(pairs))
                 self.assertEqual(self.software(result, "notices"), notices)
+                # Its name is the same wherever it is read or written.
+                self.assertEqual(result.stats()["config"]["rdma"]["completion"], "auto")
+                named = self.run_text(MANY, *RDMA, *settings([*pairs, ("rdma.completion", "auto")]))
+                self.assertEqual(named.rows("puts.csv"), result.rows("puts.csv"))
 
     def test_wrong_choices_are_found_by_the_check(self):
         """What is right on an ordered path completes too early on one that is not."""
@@ -237,6 +242,26 @@ class Rdma(RdmaTest):
                 # Payload in order, or another way to tell.
                 self.run_text(text, *RDMA, *polls, "--set", "host.pcie.relaxed_ordering=off", "--seed", seed)
                 self.run_text(text, *RDMA, *settings([*slow, ("rdma.completion", "write_imm")]), "--seed", seed)
+
+    def test_messages_that_end_at_the_same_byte(self):
+        """Whoever polls that byte sees the first of them twice; automatic choice does not poll it."""
+        text = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=2op
+  post_buffer w as=b size=30000
+  barrier
+  wait b
+rank 0
+  barrier
+  put as=p rank=1 mailbox=1 size=30000
+  put as=q rank=1 mailbox=1 size=30000
+  wait all
+"""
+        in_order = ["--set", "host.pcie.relaxed_ordering=off"]
+        self.run_text(text, *RDMA, *in_order)
+        wrong = self.run_text(text, *RDMA, *in_order, "--set", "rdma.completion=last_byte", status=1)
+        self.assertIn("was written before the payload", wrong.stderr)
 
     def test_a_get_is_whole_on_any_nic(self):
         """Whoever reads knows how much it has asked for."""
@@ -275,7 +300,7 @@ rank 0
   put rank=1 mailbox=0x10 size=12KiB offset=24KiB as=q
   wait q
 """
-        for completion in ("automatic", "write_imm", "last_byte"):
+        for completion in ("auto", "write_imm", "last_byte"):
             for tracking in ("off", "on"):
                 with self.subTest(completion=completion, tracking=tracking):
                     pairs = [("rdma.completion", completion), ("rdma.ooo_tracking", tracking),
@@ -291,7 +316,33 @@ rank 0
         self.run_text(MANY, *RDMA, *settings(wrong), status=1)
         self.run_text(MANY, *RDMA, *settings([*wrong, ("rdma.ooo_tracking", "on")]))
 
+    def test_catch_all_windows_of_software_need_no_place_on_the_nic(self):
+        """One for each process. The RNIC keeps all of a node's in its table, beside one of another window."""
+        text = "rvma-trace 1\nranks 4\n" + "".join(
+            f"rank {rank}\n  init_window w mailbox=0x10 threshold=1KiB catch_all\n  post_buffer w as=b size=4KiB\n"
+            f"  barrier\n  put rank={(rank + 1) % 4} mailbox=0x99 size=900 as=p\n  wait p\n" for rank in range(4))
+        pairs = [("nic.windows.on_chip", 2), ("workload.ranks_per_node", 4)]
+        result = self.run_text(text, *RDMA, *settings(pairs))
+        self.assertEqual(set(self.statuses(result).values()), {"ok"})
+        calls = [row["status"] for row in self.run_text(text, *settings(pairs)).rows("calls.csv")]
+        self.assertEqual(calls.count("full"), 3)
+
     # ------------------------------------------------------------------------------------------------ soundness
+
+    def test_a_run_that_is_stopped_passes_the_check(self):
+        """Whatever is under way then: a sender may know of what its receiver has not counted."""
+        stream = self.generate("stream", "--count", 40, "--size", "16KiB")
+        alltoall = self.generate("alltoall", "--ranks", 6, "--iterations", 4, "--size", 3000)
+        told = [("rdma.completion", "ack_then_send")]
+        for arguments in ([], RDMA, [*RDMA, *settings(told)], [*RDMA, *settings([*told, *FAULTS])], settings(FAULTS)):
+            for trace in (stream, alltoall):
+                end_ns = self.run_file(trace, *arguments).stats()["sim"]["time_ns"]
+                for part in range(1, 26):
+                    limit = f"{end_ns * part / 26:.3f}ns"
+                    with self.subTest(arguments=arguments, trace=trace.name, limit=limit):
+                        result = self.run_file(trace, *arguments, "--limit", limit, status=1)
+                        self.assertTrue(result.stats()["run"]["partial"])
+                        self.assertTrue(result.stats()["check"]["passed"], result.stderr)
 
     def test_random_traffic_over_a_bad_fabric(self):
         for seed in range(1, 7):
@@ -405,6 +456,8 @@ rank 0
             (["--protocol", "rdmb"], "--protocol: 'rdmb' is unknown"),
             ([*RDMA, "--set", "rdma.completion=write_imm_tracked"], "needs a NIC that tracks packets out of order"),
             ([*RDMA, "--set", "rdma.completion=last_byte", "--set", "workload.payload=none"], "last_byte polls the payload"),
+            ([*RDMA, "--set", "rdma.completion=automatic"],
+             "'automatic' is unknown; expected one of auto, last_byte, write_imm, write_imm_tracked, ack_then_send"),
             ([*RDMA, "--set", "rdma.completion_queue=1000"], "1000 is not a power of two"),
             ([*RDMA, "--table", "rtl"], "the RDMA baseline has no translation table"),
         ]
@@ -438,6 +491,101 @@ rank 0
   {op} as=next rank=1 mailbox=0x10 size=64
   wait next
 """
+
+
+class KeysOfTheOther(SystemTest):
+    """What is set for a protocol that does not run is warned about, and changes nothing."""
+
+    def warned(self, result):
+        """The keys that are said to have no effect for the protocol's sake."""
+        lines = re.findall(r"^rvma: warning: (.*) ha(?:s|ve) no effect in this run: the protocol is \w+$", result.stderr, re.M)
+        self.assertLessEqual(len(lines), 1)
+        return lines[0].split(", ") if lines else []
+
+    def keys(self):
+        return json.loads(self.rvma("config", "--describe", "--json").stdout)
+
+    @staticmethod
+    def others(key):
+        """Values that it does not have by default, the ends of its range among them."""
+        kind, default = key["type"], key["default"]
+        if kind == "on or off":
+            values = ["on", "off"]
+        elif kind.startswith("one of "):
+            values = kind.split()[2:]
+        elif "min" in key:
+            values = [key["min"], key["max"]]
+        else:
+            values = ["1", "12345"]
+        return [value for value in values if value != default]
+
+    def figures(self, trace, *arguments):
+        """All that a run leaves, but for its configuration and what says how long it took."""
+        result = self.run_file(trace, *arguments)
+        stats = result.stats()
+        for part in ("config", "on_chip_bytes", "key_ranges"):
+            del stats[part]
+        for name in ("wall_s", "packets_per_wall_s", "peak_rss_bytes"):
+            del stats["sim"][name]
+        tables = {path.name: path.read_bytes() for path in sorted(result.out.glob("*.csv"))}
+        return self.warned(result), stats, tables
+
+    def test_one_line_names_them_all(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        both = ["--set", "rdma.receives=4", "--set", "nic.table.latency=1cyc", "--set", "rdma.reads=3", "--set", "nic.mtu=1KiB"]
+        result = self.rvma("run", trace, *both)
+        self.assertEqual((result.status, result.stderr),
+                         (0, "rvma: warning: rdma.receives, rdma.reads have no effect in this run: the protocol is rvma\n"))
+        result = self.rvma("run", trace, *RDMA, *both)
+        self.assertEqual((result.status, result.stderr),
+                         (0, "rvma: warning: nic.table.latency has no effect in this run: the protocol is rdma\n"))
+        config = self.tmp / "own.json"
+        config.write_text('{"nic": {"get": {"queue": 3}}, "rdma": {"receives": 4}}')
+        self.assertEqual(self.warned(self.rvma("run", trace, "--config", config)), ["rdma.receives"])
+        self.assertEqual(self.warned(self.rvma("run", trace, *RDMA, "--config", config)), ["nic.get.queue"])
+
+    def test_a_preset_is_for_both(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        file = pathlib.Path(os.environ["RVMA_SOURCE"]) / "model/platform/presets/aurora.json"
+        for preset in ("aurora", file):
+            for protocol in ("rvma", "rdma"):
+                result = self.rvma("run", trace, "--config", preset, "--protocol", protocol)
+                self.assertEqual((result.status, self.warned(result)), (0, []))
+            result = self.rvma("run", trace, "--config", preset, "--set", "rdma.exchange=per_put")
+            self.assertEqual(self.warned(result), ["rdma.exchange"])
+
+    def test_a_comparison_is_of_both(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        result = self.rvma("compare", trace, "--set", "rdma.receives=4", "--set", "nic.get.queue=3")
+        self.assertEqual((result.status, result.stderr), (0, ""))
+
+    def test_they_change_nothing(self):
+        """Every key that is said to have no effect, at the ends of its range; every call, loss, and many ranks."""
+        calls = self.tmp / "calls.trace"
+        calls.write_text(EVERY_CALL)
+        random = self.generate("random", "--ranks", 6, "--count", 30, "--size", "16KiB")
+        keys = {key["key"]: key for key in self.keys()}
+        for protocol, others, count in (("rvma", "rdma.", 19), ("rdma", "nic.", 28)):
+            runs = [(trace, ["--protocol", protocol, *settings(FAULTS)]) for trace in (calls, random)]
+            every = settings((name, key["default"]) for name, key in keys.items() if name.startswith(others))
+            idle, *_ = self.figures(random, *runs[0][1], *every)
+            self.assertEqual(len(idle), count, idle)
+            bases = [self.figures(trace, *arguments) for trace, arguments in runs]
+            for name in idle:
+                for value in self.others(keys[name]):
+                    # The table has to hold the windows, on either protocol.
+                    own = [("nic.windows.on_chip", 1)] if name.startswith("nic.table.") else []
+                    for (trace, arguments), base in zip(runs, bases):
+                        with self.subTest(protocol=protocol, key=name, value=value):
+                            found = self.figures(trace, *arguments, *settings([*own, (name, value)]))
+                            self.assertIn(name, found[0])
+                            self.assertEqual(found[1:], base[1:])
+
+    def test_a_batch_says_it_of_each(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        done = self.rvma("config", "--batch", "-", "--trace", trace, stdin=b'["rdma.receives=4", "rdma.reads=3"]')
+        self.assertEqual(json.loads(done.stdout)["warnings"],
+                         [f"rdma.{key} has no effect in this run: the protocol is rvma" for key in ("receives", "reads")])
 
 
 class LostAnswers(RdmaTest):
@@ -692,10 +840,32 @@ class Compare(SystemTest):
     def test_those_that_are_whole_are_compared(self):
         trace = self.generate("pingpong", "--iterations", 20)
         # RDMA takes longer.
-        result, _ = self.compare(trace, "--limit", "60us", status=1)
+        result, out = self.compare(trace, "--limit", "60us", status=1)
+        self.assertEqual({run["name"]: run["partial"] for run in json.loads((out / "compare.json").read_text())["runs"]},
+                         {"rvma": False, "rdma": True, "rdma_tracked": True})
         self.assertNotIn("RVMA: partial", result.stdout)
         self.assertIn("RDMA: partial, not compared\nRDMA tracked: partial, not compared\n", result.stdout)
         self.assertNotIn("Completions:", result.stdout)
+
+    @staticmethod
+    def rows(text):
+        """What stands before the figures of each line that has some."""
+        return [line[:32].strip() for line in text.splitlines() if re.fullmatch(r"( +([-+]?[0-9.]+|-)){3,5}", line[32:])]
+
+    def test_the_page_has_every_row(self):
+        page = (pathlib.Path(os.environ["RVMA_SOURCE"]) / "docs/how-to/compare-with-rdma.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+        commands = re.findall(r"^build/bin/rvma gen (.*) --output \S+$", page, re.MULTILINE)
+        plain, _, messages = commands  # the second shows no output
+        self.assertEqual(len(blocks), 2)
+        for command, block in zip((plain, messages), blocks):
+            with self.subTest(command):
+                words = command.replace("1000", "20").split()
+                printed = self.rows(self.compare(self.generate(*words))[0].stdout)
+                self.assertIn("total", printed)
+                # Of the second, what the first does not have.
+                self.assertEqual(self.rows(block), printed[-len(self.rows(block)):] if command is messages else printed)
+        self.assertEqual(self.rows(blocks[1])[:1], ["copy at the sender"])
 
     def test_what_overtakes_fills_other_buffers(self):
         """One sender, and no check fails: the reasons that are named must hold this one."""

@@ -209,10 +209,24 @@ class Report(ReportTest):
         self.assertEqual([key for key in page.figures if key.startswith("run")], ["run0", "run1", "run2"])
         rows = json.loads((out / "compare.json").read_text())["runs"]
         self.assertIn("RVMA and RDMA", page.texts["protocols0"])
+        self.assertNotIn("(partial)", page.texts["protocols0"])
         for row in rows:
             self.assertIn(row["name"], page.texts["protocols0"])
         self.assertEqual(float(page.figures["run1"]["bandwidth_gbps.goodput"][0]),
                          stats_of(out / "rdma")["bandwidth_gbps"]["goodput"])
+
+    def test_a_comparison_of_messages_and_one_that_was_stopped(self):
+        """They have more than figures: a table of the messages, where any were received, and a mark."""
+        trace, out = self.tmp / "messages.trace", self.tmp / "cmp"
+        self.assertEqual(self.rvma("gen", "pingpong", "--messages", "--iterations", 10, "--output", trace).status, 0)
+        self.assertEqual(self.rvma("compare", trace, "--out", out).status, 0)
+        self.assertNotIn("(partial)", self.page(out).texts["protocols0"])
+        # RVMA is done by then, and RDMA has its connection at most.
+        self.assertEqual(self.rvma("compare", trace, "--out", out, "--limit", "34us").status, 1)
+        rows = json.loads((out / "compare.json").read_text())["runs"]
+        self.assertEqual([(row["partial"], "messages" in row) for row in rows], [(False, True), (True, False), (True, False)])
+        page = self.page(out).texts["protocols0"]
+        self.assertEqual([f"{row['name']} (partial)" in page for row in rows], [False, True, True])
 
     def test_what_is_no_whole_result_is_an_error(self):
         run = self.results("one", SOURCE / "traces/pingpong.trace")

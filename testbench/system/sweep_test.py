@@ -147,6 +147,16 @@ class SweepSampling(SweepTest):
         lines = [line.split() for line in done.stdout.splitlines() if re.match(r" +\d+ ", line)]
         return [dict(word.split("=", 1) for word in line if "." in word.split("=")[0]) for line in lines], done.stdout
 
+    def test_keys_of_one_of_two_protocols(self):
+        """An axis of which half the points are alike is told; what is set for one of the protocols does its work."""
+        parts = {"set": {"rdma.receives": "4"}, "axes": {"grid": {"rdma.reads": [1, 2]}}}
+        said = "{} has no effect in this run: the protocol is rvma (at {} of {} points)"
+        both = self.sweep(self.spec(protocols=["rvma", "rdma"], **parts), "--dry-run").stderr
+        self.assertEqual(both, f"rvma: warning: {said.format('rdma.reads', 2, 4)}\n")
+        one = self.sweep(self.spec(protocols=["rvma"], **parts), "--dry-run").stderr
+        self.assertEqual(sorted(one.splitlines()),
+                         [f"rvma: warning: {said.format(key, 2, 2)}" for key in ("rdma.reads", "rdma.receives")])
+
     def test_grid_has_every_combination_and_the_last_axis_varies_fastest(self):
         points, _ = self.points({"grid": {"nic.table.rows": {"from": 64, "to": 256, "scale": "power_of_two"},
                                           "nic.windows.policy": ["lru", "fifo"]}})

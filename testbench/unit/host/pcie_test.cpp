@@ -170,9 +170,9 @@ void expect_within_one_percent(double value, double reference, const std::string
 }
 
 TEST(PcieLinkTest, RatesAreThoseOfTheReference) {
-  const double line[] = {126.0, 252.1, 504.1, 968, 1936};
-  const double tlp[] = {113.7, 227.4, 454.8, 873, 1746};
-  for (std::uint32_t generation = 3; generation <= 7; ++generation) {
+  const double line[] = {126.0, 252.1, 504.1, 968, 1936, 3872};
+  const double tlp[] = {113.7, 227.4, 454.8, 873, 1746, 3493};
+  for (std::uint32_t generation = 3; generation <= 8; ++generation) {
     const std::string what = "generation " + std::to_string(generation);
     expect_within_one_percent(gbps(PcieLink::line_rate(generation, 16)), line[generation - 3], what);
     expect_within_one_percent(gbps(PcieLink::tlp_rate(generation, 16, Bytes{256})), tlp[generation - 3], what);
@@ -180,6 +180,13 @@ TEST(PcieLinkTest, RatesAreThoseOfTheReference) {
   }
   // The SIGCOMM'18 paper's own example.
   expect_within_one_percent(gbps(PcieLink::tlp_rate(3, 8, Bytes{256})), 57.88, "Gen3 x8");
+}
+
+TEST(PcieLinkTest, GenerationsAreThoseThatHaveARate) {
+  PcieConfig config;
+  for (const char* text : {"3", "8"}) EXPECT_FALSE(config.generation.set_text(text).has_value()) << text;
+  for (const char* text : {"2", "9"}) EXPECT_TRUE(config.generation.set_text(text).has_value()) << text;
+  EXPECT_EQ(PcieLink::line_rate(8, 16).bits_per_s(), 2 * PcieLink::line_rate(7, 16).bits_per_s());
 }
 
 TEST(PcieLinkTest, TlpsAreCutAtTheLimitAndAtAddressBoundaries) {

@@ -847,6 +847,39 @@ TEST_F(CompletionTest, ARunThatWasStoppedIsNotBlamedForWhatIsOnItsWay) {
   expect_passed();
 }
 
+/// RDMA's sender knows from an acknowledgement, the receiver when its software has polled.
+TEST_F(CompletionTest, ASenderMayKnowBeforeTheReceiverWhenTheRunIsStopped) {
+  nic().complete(buffer_, 0, 2048);
+  Put put = nic().put(1500);
+  nic().bind(put, second_, 1, 0);
+  nic().place(put, second_, 0, 0);
+  nic().place(put, second_, 0, 1);
+  nic().end(put);
+  finish(false);
+  expect_passed();
+}
+
+TEST_F(CompletionTest, AtTheEndOfARunItMayNot) {
+  nic().complete(buffer_, 0, 2048);
+  Put put = nic().put(1500);
+  nic().bind(put, second_, 1, 0);
+  nic().place(put, second_, 0, 0);
+  nic().place(put, second_, 0, 1);
+  nic().end(put);
+  finish();
+  expect_only("2 puts ended ok, 1 messages were delivered");
+}
+
+TEST_F(CompletionTest, NorMayItKnowOfWhatHasNotComeWhole) {
+  nic().complete(buffer_, 0, 2048);
+  Put put = nic().put(1500);
+  nic().bind(put, second_, 1, 0);
+  nic().place(put, second_, 0, 0);
+  nic().end(put);
+  finish(false);
+  expect_only("2 puts ended ok, 1 messages were delivered");
+}
+
 TEST_F(CompletionTest, ButForWrongBytesItIs) {
   nic().complete(buffer_, 0, 2048);
   Put put = nic().put(1500);
