@@ -224,6 +224,20 @@ class Rdma(RdmaTest):
                     tracking = [("rdma.ooo_tracking", "on")] if right == "write_imm_tracked" else []
                     self.run_text(MANY, *RDMA, *settings([*FAULTS, ("rdma.completion", right), *tracking]))
 
+    def test_each_way_to_lose_order_is_found(self):
+        """Routing and a fabric that turns packets round, without any loss: the paper's case."""
+        trace = self.generate("alltoall", "--ranks", 16, "--iterations", 4, "--size", "64KiB")
+        torus = [("fabric.topology", "torus"), ("host.pcie.relaxed_ordering", "off")]
+        for fabric in ([*torus, ("fabric.routing", "adaptive")], [*torus, ("fabric.routing", "spray")], [("fabric.faults.reverse", 16)]):
+            for completion in ("write_imm", "last_byte"):
+                with self.subTest(fabric=fabric, completion=completion):
+                    wrong = self.run_file(trace, *RDMA, *settings([*fabric, ("rdma.completion", completion)]), status=1)
+                    self.assertRegex(wrong.stderr, r"was counted after \d+ of 16 packets|byte \d+ is 0x00, expected 0x")
+            for right in ([], [("rdma.ooo_tracking", "on")]):
+                self.run_file(trace, *RDMA, *settings([*fabric, *right]))
+        # In order the same way is right.
+        self.run_file(trace, *RDMA, *settings([*torus, ("fabric.routing", "static"), ("rdma.completion", "write_imm")]))
+
     def test_the_last_byte_tells_nothing_where_the_host_reorders(self):
         """Memory channels that are behind: a page waits for one, while the last byte, in another page, does not."""
         mailboxes = range(12)
