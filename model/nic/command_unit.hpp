@@ -38,8 +38,8 @@ struct CommandStats {
   Peak queue{"descriptors", "descriptors waiting in one process's queue"};
   Utilisation execute{WorkKind::operations, "descriptors executed, one a cycle", kWidenedByNicClock};
   BOOST_DESCRIBE_CLASS(CommandStats, (),
-                       (doorbells, inline_descriptors, inline_payloads, fetched_descriptors, fetches, puts, work_requests, gets, calls,
-                        arms, interrupts, malformed, bad_writes, put_waits, queue, execute),
+                       (doorbells, inline_descriptors, inline_payloads, fetched_descriptors, fetches, puts,
+                        work_requests, gets, calls, arms, interrupts, malformed, bad_writes, put_waits, queue, execute),
                        (), ())
 };
 

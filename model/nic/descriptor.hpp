@@ -88,9 +88,9 @@ struct Descriptor {
 // buffer, `completion` as before. create_queue_pair: `key` its number, `mailbox` (peer's node << 32 | its number
 // there). register: `key` the region's key, `local`, `length`, `page_list` its memory; deregister: `key`.
 
-/// Layout (byte offsets): 0 opcode, 1 flags (window flags; bit 5: payload_follows; bit 7: single_page), 2 threshold type, 3 placement, 4 key,
-/// 8 mailbox, 16 threshold or offset, 24 length, 32 local, 40 page_list, 48 completion, 56 response or (put, get)
-/// destination node (4 bytes) and pid (2 bytes). descriptor.cpp is the one definition of it.
+/// Layout (byte offsets): 0 opcode, 1 flags (window flags; bit 5: payload_follows; bit 7: single_page), 2 threshold
+/// type, 3 placement, 4 key, 8 mailbox, 16 threshold or offset, 24 length, 32 local, 40 page_list, 48 completion, 56
+/// response or (put, get) destination node (4 bytes) and pid (2 bytes). descriptor.cpp is the one definition of it.
 DescriptorBytes encode(const Descriptor& descriptor);
 /// Empty if the bytes are no descriptor (unknown opcode or enumerator, misaligned word, reserved bits set).
 std::optional<Descriptor> decode_descriptor(const DescriptorBytes& bytes);

@@ -65,8 +65,8 @@ TEST(CommandQueue, ShortPayloadWithinAPageGoesBehindItsDescriptor) {
     const std::vector<std::uint8_t>& payload = host.nic.payloads[i];
     ASSERT_EQ(payload.size(), cases[i].payload) << i;
     EXPECT_EQ(host.nic.executed[i].payload_follows, !payload.empty());
-    EXPECT_TRUE(std::equal(payload.begin(), payload.end(),
-                           bytes.begin() + static_cast<std::ptrdiff_t>(cases[i].offset)));
+    EXPECT_TRUE(
+        std::equal(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(cases[i].offset)));
   }
 }
 

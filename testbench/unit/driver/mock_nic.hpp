@@ -68,7 +68,7 @@ class MockNic : public Component {
   std::function<MockAnswer(const Descriptor&)> answer = [](const Descriptor&) { return MockAnswer{}; };
 
   std::vector<Descriptor> executed;
-  std::vector<std::uint64_t> addresses;  ///< of MMIO writes
+  std::vector<std::uint64_t> addresses;             ///< of MMIO writes
   std::vector<std::vector<std::uint8_t>> payloads;  ///< behind inline descriptors
   std::set<std::uint64_t> armed;
   std::uint64_t arms = 0;
