@@ -698,7 +698,7 @@ int run(const std::vector<std::string>& arguments, bool is_compared) {
   if (!errors.empty()) return report_errors(errors);
   for (const std::string& warning : trace->warnings()) std::cerr << warning << "\n";
   for (const std::string& warning : restart_blocks_without_effect(config, *trace)) std::cerr << warning << "\n";
-  for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
+  for (const std::string& warning : keys_without_effect(config, trace->ranks(), options.protocol)) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
   if (const auto idle = set_for_other_protocol(options, config); !idle.empty() && !is_compared) {

@@ -565,7 +565,7 @@ class KeysOfTheOther(SystemTest):
         calls.write_text(EVERY_CALL)
         random = self.generate("random", "--ranks", 6, "--count", 30, "--size", "16KiB")
         keys = {key["key"]: key for key in self.keys()}
-        for protocol, others, count in (("rvma", "rdma.", 19), ("rdma", "nic.", 28)):
+        for protocol, others, count in (("rvma", "rdma.", 19), ("rdma", "nic.", 29)):
             runs = [(trace, ["--protocol", protocol, *settings(FAULTS)]) for trace in (calls, random)]
             every = settings((name, key["default"]) for name, key in keys.items() if name.startswith(others))
             idle, *_ = self.figures(random, *runs[0][1], *every)
