@@ -41,6 +41,8 @@ namespace json = boost::json;
 struct Variant {
   const char* title;
   const char* directory;
+  const char* protocol;
+  bool tracks_order;
   std::vector<std::string> arguments;
   std::string out;
   int status = 0;
@@ -171,7 +173,7 @@ pid_t start(const Variant& variant, const SharedInput& input, PassedOnSignals& s
   if (!input.enter()) _exit(kInternal);
   int status = kInternal;
   try {
-    status = run_for_compare(variant.arguments);
+    status = run_for_compare(variant.arguments, variant.tracks_order);
   } catch (const std::exception& error) {
     std::cerr << "rvma: internal error: " << error.what() << "\n";
   }
@@ -545,7 +547,7 @@ std::optional<Error> write_json(const std::string& directory, const std::vector<
 
 // ------------------------------------------------------------------------------------------------------------ command
 
-/// Takes `--name value` or `--name=value` out of the arguments.
+/// Takes `--name value` or `--name=value` out of the arguments. One without a value stays, for the runs to say so.
 std::optional<std::string> take_option(std::vector<std::string>& arguments, const std::string& name) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].rfind(name + "=", 0) == 0) {
@@ -653,10 +655,9 @@ int compare_command(const std::vector<std::string>& given) {
   }
 
   // 1. The runs.
-  std::vector<Variant> variants = {
-      {"RVMA", "rvma", {"--protocol", "rvma"}, {}, 0, {}},
-      {"RDMA", "rdma", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=off"}, {}, 0, {}},
-      {"RDMA tracked", "rdma_tracked", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=on"}, {}, 0, {}}};
+  std::vector<Variant> variants = {{"RVMA", "rvma", "rvma", false, {}, {}, 0, {}},
+                                   {"RDMA", "rdma", "rdma", false, {}, {}, 0, {}},
+                                   {"RDMA tracked", "rdma_tracked", "rdma", true, {}, {}, 0, {}}};
   static_assert(kVariants == 3, "one place for each in `running`");
   SharedInput input;
   if (reads_stdin(arguments)) {
@@ -669,11 +670,10 @@ int compare_command(const std::vector<std::string>& given) {
   for (std::size_t i = 0; i < variants.size(); ++i) {
     Variant& variant = variants[i];
     variant.out = directory + "/" + variant.directory;
-    std::vector<std::string> own = arguments;
-    own.insert(own.end(), variant.arguments.begin(), variant.arguments.end());
-    own.insert(own.end(), {"--out", variant.out});
-    if (!is_quiet) own.emplace_back("--quiet");
-    variant.arguments = own;
+    // The user's come last: one that lacks its value there must not find another's.
+    variant.arguments = {"--protocol", variant.protocol, "--out", variant.out};
+    if (!is_quiet) variant.arguments.emplace_back("--quiet");
+    variant.arguments.insert(variant.arguments.end(), arguments.begin(), arguments.end());
     PassedOnSignals::hold(true);
     running[i] = start(variant, input, signals);
     // One that came between two starts is for the later ones, too.

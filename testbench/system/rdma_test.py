@@ -803,8 +803,29 @@ class Compare(SystemTest):
         result = self.rvma("compare", trace)
         self.expect_error(result, "unknown operation 'putt'")
         self.assertEqual(result.stderr.count("putt"), 1)
-        self.expect_error(self.rvma("compare"), "no trace given")
+        self.expect_error(self.rvma("compare"), "no trace given; expected rvma compare TRACE")
         self.expect_error(self.rvma("compare", trace, "--protocol", "rdma"), "compare runs both")
+
+    def test_an_option_without_its_value_is_named(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        for option in ("--out", "--limit", "--timeline"):
+            with self.subTest(option):
+                self.expect_error(self.rvma("compare", trace, option), f"{option}: cannot be used so: the required argument")
+
+    def test_tracking_is_its_own(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        why = "compare runs a NIC without it and one with it"
+        for value in ("on", "off"):
+            result = self.rvma("compare", trace, "--set", f"rdma.ooo_tracking={value}")
+            self.expect_error(result, f"rdma.ooo_tracking: {why}")
+            self.assertEqual(result.stderr.count("\n"), 1)
+        # A file may be for other commands, too.
+        config = self.tmp / "tracks.json"
+        config.write_text('{"rdma": {"ooo_tracking": "on"}}')
+        result, out = self.compare(trace, "--config", config)
+        self.assertEqual(result.stderr, f"rdma: rvma: warning: rdma.ooo_tracking has no effect here: {why}\n")
+        self.assertEqual([json.loads((out / name / "stats.json").read_text())["config"]["rdma"]["ooo_tracking"]
+                          for name in ("rvma", "rdma", "rdma_tracked")], ["off", "off", "on"])
 
     def test_without_out_nothing_is_left(self):
         scratch = self.tmp / "scratch"
