@@ -565,15 +565,26 @@ std::optional<std::string> take_option(std::vector<std::string>& arguments, cons
   return std::nullopt;
 }
 
+/// One of the files that a run records: its own, with the run's name before the extension.
+std::string file_of(const std::string& file, const Variant& variant) {
+  const std::filesystem::path path{file};
+  if (!path.has_filename()) return file;
+  const std::string name = path.stem().string() + "." + variant.directory + path.extension().string();
+  return (path.parent_path() / name).string();
+}
+
 void print_help() {
-  std::cout
-      << "usage: rvma compare TRACE [options of run]\n\n"
-         "Runs the trace on RVMA, on RDMA with a NIC that does not track packets out of order, and on RDMA with "
-         "one that does,\n"
-         "and prints their figures side by side. --out DIR keeps the results of each: DIR/rvma, DIR/rdma, "
-         "DIR/rdma_tracked, and\n"
-         "DIR/compare.json. --protocol and rdma.ooo_tracking are compare's own; all other options of run apply to "
-         "each.\n";
+  std::cout << "usage: rvma compare TRACE [options of run]\n\n"
+               "Runs the trace on RVMA, on RDMA with a NIC that does not track packets out of order, and on RDMA with "
+               "one that does,\n"
+               "and prints their figures side by side. --out DIR keeps the results of each: DIR/rvma, DIR/rdma, "
+               "DIR/rdma_tracked, and\n"
+               "DIR/compare.json. --timeline and --pcap write a file for each, with its name before the extension: "
+               "--timeline t.json makes\n"
+               "t.rvma.json, t.rdma.json and t.rdma_tracked.json. --protocol and rdma.ooo_tracking are compare's own; "
+               "all other "
+               "options of run\n"
+               "apply to each.\n";
 }
 
 /// A directory for results that nobody asked to keep.
@@ -643,6 +654,10 @@ int compare_command(const std::vector<std::string>& given) {
   }
   const bool is_quiet = std::find(arguments.begin(), arguments.end(), std::string{"--quiet"}) != arguments.end();
   const std::optional<std::string> out = take_option(arguments, "--out");
+  std::map<std::string, std::string> recorded;
+  for (const char* option : {"--timeline", "--pcap"}) {
+    if (const auto file = take_option(arguments, option)) recorded[option] = *file;
+  }
   std::optional<Scratch> scratch;
   if (!out) scratch.emplace();
   const std::string directory = out ? *out : scratch->path();
@@ -673,6 +688,9 @@ int compare_command(const std::vector<std::string>& given) {
     // The user's come last: one that lacks its value there must not find another's.
     variant.arguments = {"--protocol", variant.protocol, "--out", variant.out};
     if (!is_quiet) variant.arguments.emplace_back("--quiet");
+    for (const auto& [option, file] : recorded) {
+      variant.arguments.insert(variant.arguments.end(), {option, file_of(file, variant)});
+    }
     variant.arguments.insert(variant.arguments.end(), arguments.begin(), arguments.end());
     PassedOnSignals::hold(true);
     running[i] = start(variant, input, signals);

@@ -827,6 +827,21 @@ class Compare(SystemTest):
         self.assertEqual([json.loads((out / name / "stats.json").read_text())["config"]["rdma"]["ooo_tracking"]
                           for name in ("rvma", "rdma", "rdma_tracked")], ["off", "off", "on"])
 
+    def test_each_run_records_a_file_of_its_own(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        self.compare(trace, "--timeline", self.tmp / "time.line.json", f"--pcap={self.tmp / 'packets'}")
+        for name, protocol in (("rvma", "rvma"), ("rdma", "rdma"), ("rdma_tracked", "rdma")):
+            told = json.loads((self.tmp / f"time.line.{name}.json").read_text())["otherData"]
+            self.assertEqual(told["protocol"], protocol)
+            self.assertGreater((self.tmp / f"packets.{name}").stat().st_size, 1000)
+        self.assertFalse((self.tmp / "time.line.json").exists() or (self.tmp / "packets").exists())
+        for arguments, why in ((["--timeline", ""], "--timeline: no file"), (["--pcap", f"{self.tmp}/"], "is a directory"),
+                               (["--timeline", "x.json", "--pcap", "x.json"], "the same file as that of --timeline"),
+                               (["--pcap-nodes", "0"], "expected --pcap FILE with it"),
+                               (["--timeline", "x.json", "--timeline", "y.json"], "cannot be specified more than once")):
+            with self.subTest(arguments):
+                self.expect_error(self.rvma("compare", trace, *arguments), why)
+
     def test_without_out_nothing_is_left(self):
         scratch = self.tmp / "scratch"
         scratch.mkdir()
