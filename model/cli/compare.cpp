@@ -28,7 +28,6 @@
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
-#include "nic/on_chip_bytes.hpp"
 #include "report/atomic_file.hpp"
 #include "workload/trace_text.hpp"
 
@@ -242,22 +241,6 @@ Figure unit(const char* name, const char* key, double scale = 1) {
   return [name, key, scale](const json::value& stats) { return sum(stats.at("units"), name, key) * scale; };
 }
 
-/// Most bytes of state that the NICs held, each structure at its own peak: docs/explanation/rdma.md has the entries.
-double state_bytes(const json::value& stats) {
-  const json::value& units = stats.at("units");
-  constexpr double kWindowBytes = kWindowHardwareBytes;
-  constexpr double kBufferBytes = kBufferHardwareBytes;
-  constexpr double kCounterBytes = kCounterHardwareBytes;
-  constexpr double kBindingBytes = binding_hardware_bytes(1024);  // the default of nic.reliability.window
-  constexpr double kQueuePairBytes = 64;
-  constexpr double kRegionBytes = 64;
-  return sum(units, ".window_calls", "windows_peak") * kWindowBytes +
-         sum(units, ".window_calls", "buffers_peak") * kBufferBytes +
-         sum(units, ".window_calls", "counters_peak") * kCounterBytes +
-         sum(units, ".window_calls", "bindings_peak") * kBindingBytes +
-         sum(units, ".queue_pairs", "entries") * kQueuePairBytes + sum(units, ".regions", "entries") * kRegionBytes;
-}
-
 double exchange_ns(const json::value& stats) {
   const double requests = sum(stats.at("units"), ".software", "requests");
   return requests == 0 ? 0 : sum(stats.at("units"), ".software", "exchange_ns") / requests;
@@ -286,7 +269,7 @@ const std::vector<Row>& rows() {
       {"control_bytes", "control messages (bytes)", 0, unit(".software", "control_bytes")},
       {"pcie_up_bytes", "PCIe to the hosts (bytes)", 0, unit(".pcie", "upstream_wire_bytes")},
       {"pcie_down_bytes", "PCIe to the NICs (bytes)", 0, unit(".pcie", "downstream_wire_bytes")},
-      {"nic_state_bytes", "most state of the NICs (bytes)", 0, state_bytes},
+      {"nic_state_bytes", "most state of the NICs (bytes)", 0, pointer("/nic_state_bytes/all/total")},
       {"polls", "polls", 0, unit(".core", "polls")},
       {"core_waiting_us", "core time burned waiting (us)", 3, unit(".core", "burned_ns", 1e-3)},
       {"core_asleep_us", "core time asleep in waits (us)", 3, unit(".core", "asleep_ns", 1e-3)},

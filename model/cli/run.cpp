@@ -622,6 +622,9 @@ class Run {
     report.recovery = recovery_log_.get();
     report.stats = &context_.stats();
     report.on_chip = on_chip_bytes(config_.nic);
+    report.states =
+        nic_states(context_.stats(), {config_.nic, options_.protocol == Protocol::rdma ? &config_.rdma : nullptr,
+                                      trace_.ranks(), config_.workload.ranks_per_node});
     report.limits = limits_.limits(recorder_.region());
     report.stalls = limits_.stalls(recorder_.region());
     report.waits = stage_waits(context_.stats());

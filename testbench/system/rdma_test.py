@@ -789,6 +789,34 @@ class Compare(SystemTest):
         self.assertIn("Completions: 40, the same length and bytes in each", result.stdout)
         self.assertGreater(runs["rdma"]["put_to_completion_p50_ns"], 2 * runs["rvma"]["put_to_completion_p50_ns"])
 
+    def test_what_nics_hold_is_counted_alike(self):
+        """Beside queue pairs and regions RDMA has unfinished messages and receives; bitmaps are as long as what may be in flight."""
+        trace = self.tmp / "many.trace"
+        trace.write_text(MANY.replace("    wait p\n", "").replace("as=p\n  end\n", "as=p\n  end\n  wait all\n"))
+        found = {}
+        for window, receives in ((256, 256), (65536, 256), (256, 16)):
+            _, out = self.compare(trace, "--set", f"nic.reliability.window={window}", "--set", f"rdma.receives={receives}")
+            stats = {name: json.loads((out / name / "stats.json").read_text()) for name in ("rvma", "rdma", "rdma_tracked")}
+            for run in json.loads((out / "compare.json").read_text())["runs"]:
+                self.assertEqual(run["nic_state_bytes"], stats[run["name"]]["nic_state_bytes"]["all"]["total"])
+            found[window, receives] = stats
+        for (window, receives), stats in found.items():
+            state = {name: run["nic_state_bytes"]["all"] for name, run in stats.items()}
+            units = {name: run["units"] for name, run in stats.items()}
+            bound = {name: sum(units[name][f"node{n}.nic.delivery"]["bound"] for n in (0, 1)) for name in units}
+            # A message is bound there as long as its binding lives.
+            self.assertEqual(bound["rvma"], units["rvma"]["node1.nic.window_calls"]["bindings_peak"])
+            self.assertGreater(min(bound.values()), 0)
+            self.assertEqual(state["rvma"]["bindings"], bound["rvma"] * (64 + window // 8))
+            self.assertEqual(state["rdma"]["messages"], bound["rdma"] * 60)
+            self.assertEqual(state["rdma_tracked"]["messages"], bound["rdma_tracked"] * (60 + window // 8))
+            for name in ("rdma", "rdma_tracked"):
+                self.assertEqual(state[name]["receives"], 2 * receives * 40)
+                self.assertEqual(state[name]["windows"] + state[name]["bindings"], 0)
+                self.assertEqual(state[name]["regions"],
+                                 64 * sum(units[name][f"node{n}.nic.receive.regions"]["entries"] for n in (0, 1)))
+            self.assertEqual(stats["rvma"]["nic_state_bytes"]["largest"], {"node": 1, **state["rvma"]})
+
     def test_a_wrong_choice_shows(self):
         trace = self.tmp / "many.trace"
         trace.write_text(MANY)
