@@ -28,6 +28,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
+#include "driver/exclusive_mailbox.hpp"
 #include "report/atomic_file.hpp"
 #include "workload/trace_text.hpp"
 
@@ -411,13 +412,15 @@ struct Received {
 /// With `workload.payload` = `none` there is a dash or nothing.
 bool is_checksum(const std::string& crc) { return !crc.empty() && crc != "-"; }
 
-/// By who and which epoch: length and checksum.
+/// By who and which epoch: length and checksum. Records of catch-all windows count without the messages' numbers, which
+/// each NIC gives for itself.
 Received completions_of(const Variant& variant) {
   Received found;
   for (CsvRow& row : csv_of(variant, "completions.csv")) {
-    found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
+    const std::string& crc = row[row.count("data_crc32") != 0 ? "data_crc32" : "crc32"];
+    found.has_bytes = found.has_bytes || is_checksum(crc);
     found.what[row["rank"] + "," + row["window"] + "," + row["epoch"] + "," + row["buffer"]] =
-        row["length"] + "," + row["crc32"];
+        row["length"] + "," + crc;
   }
   return found;
 }
@@ -443,17 +446,43 @@ Received messages_of(const Variant& variant) {
   return found;
 }
 
-std::size_t differing(const Received& one, const Received& other) {
-  std::size_t count = 0;
-  for (const auto& [which, what] : one.what) {
-    const auto found = other.what.find(which);
-    if (found == other.what.end() || found->second != what) ++count;
+/// By what a program of a rank asked for, and which of these: status. The message layer's own puts are no program's.
+Received statuses_of(const Variant& variant) {
+  Received found;
+  std::map<std::string, std::vector<std::pair<double, std::string>>> asked;
+  for (CsvRow& row : csv_of(variant, "puts.csv")) {
+    if (exclusive_sender(Mailbox{std::strtoull(row["mailbox"].c_str(), nullptr, 0)})) continue;
+    std::string what;
+    for (const char* column : {"rank", "kind", "name", "dest", "mailbox", "size"}) what += row[column] + ",";
+    asked[what].emplace_back(std::strtod(row["issue_ns"].c_str(), nullptr), row["status"]);
   }
-  for (const auto& [which, what] : other.what) count += one.what.count(which) == 0 ? 1 : 0;
-  return count;
+  for (auto& [what, all] : asked) {
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i) found.what[fmt::format("{}{}", what, i)] = all[i].second;
+  }
+  return found;
 }
 
-/// One kind of what is received, and how the comparison of it reads.
+/// How many differ, of how many that either has.
+struct Differing {
+  std::size_t count = 0;
+  std::size_t all = 0;
+};
+Differing differing(const Received& one, const Received& other) {
+  Differing found{0, one.what.size()};
+  for (const auto& [which, what] : one.what) {
+    const auto there = other.what.find(which);
+    if (there == other.what.end() || there->second != what) ++found.count;
+  }
+  for (const auto& [which, what] : other.what) {
+    if (one.what.count(which) != 0) continue;
+    ++found.count;
+    ++found.all;
+  }
+  return found;
+}
+
+/// One kind of what runs leave, and how the comparison of it reads.
 struct Kind {
   Received (*of)(const Variant& variant);
   const char* name;
@@ -461,15 +490,23 @@ struct Kind {
   const char* measure;  ///< what is compared beside the bytes
   const char* reason;   ///< of a difference
 };
-constexpr std::array<Kind, 2> kKinds{
+constexpr std::array<Kind, 3> kKinds{
     {{completions_of, "completions", "Completions", "length",
       "the buffers of a mailbox are filled by what comes first (of several senders; of one where messages, or in RDMA "
       "requests for addresses, overtake one another: jitter, loss, an untracked NIC), or a check fails: see --check"},
+     {statuses_of, "statuses", "Puts and gets", "status",
+      "windows and buffers are there, or not yet or no more, when a message comes, and that is another time in each"},
      {messages_of, "messages", "Messages", "status", "a check fails: see --check"}}};
 
-/// Says whether all runs that are whole have left the same bytes. Completions need not: which put fills which buffer
-/// is decided by arrival.
-void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
+/// Whether all runs that are whole have left the same.
+struct Verdict {
+  std::array<std::optional<bool>, kKinds.size()> same;  ///< none: there was nothing to compare
+  std::vector<std::string> differences;
+};
+
+/// Completions need not be the same: which put fills which buffer is decided by arrival.
+Verdict print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
+  Verdict verdict;
   std::vector<const Variant*> whole;
   for (const Variant& variant : variants) {
     if (is_partial(variant)) {
@@ -478,41 +515,58 @@ void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
       whole.push_back(&variant);
     }
   }
-  if (whole.size() < 2) return;
+  if (whole.size() < 2) return verdict;
   std::string where = "each";
   if (whole.size() < variants.size()) where = fmt::format("{} and {}", whole.front()->title, whole.back()->title);
   const Variant& base = *whole.front();
   const bool has_messages = !messages_of(base).what.empty();
-  for (const Kind& kind : kKinds) {
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const Kind& kind = kKinds[k];
     const Received first = kind.of(base);
     bool is_same = true;
+    bool has_bytes = first.has_bytes;
     bool is_empty = first.what.empty();
     for (std::size_t i = 1; i < whole.size(); ++i) {
       const Received other = kind.of(*whole[i]);
       is_empty = is_empty && other.what.empty();
-      const std::size_t count = differing(first, other);
+      has_bytes = has_bytes || other.has_bytes;
+      const auto [count, all] = differing(first, other);
       if (count == 0) continue;
       is_same = false;
-      out << fmt::format("{}: {} of {} {} have another {} or other bytes than {}'s: {}\n", whole[i]->title, count,
-                         first.what.size(), kind.name, kind.measure, base.title, kind.reason);
+      const std::string what = kind.of == statuses_of ? "puts and gets" : kind.name;
+      out << fmt::format("{}: {} of {} {} have another {}{} than {}'s: {}\n", whole[i]->title, count, all, what,
+                         kind.measure, has_bytes ? " or other bytes" : "", base.title, kind.reason);
+      verdict.differences.push_back(fmt::format("{}: {} of {} {}", whole[i]->directory, count, all, what));
     }
+    if (!is_empty) verdict.same[k] = is_same;
     // A trace of messages has no completions of its own, and most traces have no messages.
-    if (!is_same || (is_empty && (kind.of == messages_of || has_messages))) continue;
+    const bool is_expected = kind.of == completions_of && !has_messages;
+    if (!is_same || (is_empty && !is_expected)) continue;
     if (is_empty) {
       out << kind.title << ": none to compare\n";
     } else {
+      const char* no_bytes =
+          has_bytes || kind.of == statuses_of ? "" : " (bytes are not kept: workload.payload is none)";
       out << fmt::format("{}: {}, the same {}{} in {}{}\n", kind.title, first.what.size(), kind.measure,
-                         first.has_bytes ? " and bytes" : "", where,
-                         first.has_bytes ? "" : " (bytes are not kept: workload.payload is none)");
+                         has_bytes ? " and bytes" : "", where, no_bytes);
     }
   }
+  return verdict;
 }
 
-std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants) {
+std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants,
+                                const Verdict& verdict) {
   AtomicFile file(directory + "/compare.json");
   if (auto error = file.open()) return error;
   std::ostream& out = file.stream();
-  out << "{\"schema\":\"rvma-compare/1\",\"runs\":[";
+  out << "{\"schema\":\"rvma-compare/1\"";
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const std::optional<bool>& same = verdict.same[k];
+    out << fmt::format(",\"same_{}\":{}", kKinds[k].name, !same ? "null" : *same ? "true" : "false");
+  }
+  json::array differences;
+  for (const std::string& difference : verdict.differences) differences.emplace_back(json::string(difference));
+  out << ",\"differences\":" << json::serialize(differences) << ",\n\"runs\":[";
   for (std::size_t i = 0; i < variants.size(); ++i) {
     out << (i == 0 ? "\n" : ",\n")
         << fmt::format("{{\"name\":\"{}\",\"partial\":{}", variants[i].directory, is_partial(variants[i]));
@@ -697,10 +751,10 @@ int compare_command(const std::vector<std::string>& given) {
   print_table(text, variants);
   print_stages(text, variants);
   print_messages(text, variants);
-  print_sameness(text, variants);
+  const Verdict verdict = print_sameness(text, variants);
   if (!is_quiet) std::cout << text.str();
   if (out) {
-    if (const auto error = write_json(directory, variants)) {
+    if (const auto error = write_json(directory, variants, verdict)) {
       std::cerr << error->to_string() << "\n";
       return kBadInput;
     }

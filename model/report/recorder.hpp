@@ -139,6 +139,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void packet_ignored(NodeId node, const Packet& packet, const char* why, Time at) override;
   void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
+  void record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void node_crashed(NodeId node, Time at) override;
   void window_rewound(NodeId node, WindowId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
@@ -177,13 +178,15 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
   void write_ready_rows();
   void write_row(const Row& row);
-  std::string checksum(const Row& row);
+  /// Of the buffer's bytes; with `numbers` at these offsets, in order, as zeros.
+  std::string checksum(const Row& row, const std::vector<std::uint64_t>& numbers);
   void write_put(const PutRecord& put, const char* status, Time ack, std::uint32_t tries);
   std::string put_row(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) const;
   void note_unmatched(std::string line);
   bool is_measured(RankId rank) const;
 
   const Trace& trace_;
+  bool has_catch_all_;  ///< the trace: then completions.csv has another column
   PutRegistry& registry_;
   Files files_;
   ReadBuffer read_buffer_;

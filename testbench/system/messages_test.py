@@ -233,7 +233,9 @@ rank 1
         self.assertIn("rendezvous handshake", result.stdout)
         self.assertIn("Messages: 10, the same status and bytes in each", result.stdout)
         self.assertNotIn("Completions:", result.stdout)
-        runs = json.loads((out / "compare.json").read_text())["runs"]
+        told = json.loads((out / "compare.json").read_text())
+        self.assertEqual([told[f"same_{what}"] for what in ("completions", "statuses", "messages")], [None, None, True])
+        runs = told["runs"]
         self.assertEqual([run["messages"]["rendezvous"] for run in runs], [10, 10, 10])
         # A file of messages that an earlier comparison has left is none of the next one's.
         result = self.rvma("compare", self.generate("pingpong", "--iterations", "5"), "--out", out)

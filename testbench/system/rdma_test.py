@@ -1,5 +1,6 @@
 """The RDMA baseline, through the program itself: the same traces, the same bytes, and what each rule of order is for."""
 
+import csv
 import gzip
 import json
 import os
@@ -789,6 +790,42 @@ class Compare(SystemTest):
         self.assertIn("Completions: 40, the same length and bytes in each", result.stdout)
         self.assertGreater(runs["rdma"]["put_to_completion_p50_ns"], 2 * runs["rvma"]["put_to_completion_p50_ns"])
 
+    def told(self, out):
+        """What compare.json says of the runs together."""
+        told = json.loads((out / "compare.json").read_text())
+        return [told[f"same_{what}"] for what in ("completions", "statuses", "messages")], told["differences"]
+
+    def test_records_are_the_same_but_for_the_numbers_of_messages(self):
+        """A catch-all window's records hold these, and the two NICs number messages otherwise: the exchange is two messages."""
+        trace = self.tmp / "caught.trace"
+        trace.write_text("rvma-trace 1\nranks 2\nrank 1\n  init_window c mailbox=2 threshold=3op placement=managed catch_all\n"
+                         "  post_buffer c as=cb size=2MiB\n  barrier\n  wait cb\nrank 0\n  barrier\n"
+                         # A record, and the number in it, that straddles what is read of a buffer at a time.
+                         "  put as=r rank=1 mailbox=99 size=1048516\n  wait r\n  put as=s rank=1 mailbox=98 size=64\n  wait s\n"
+                         "  put as=t rank=1 mailbox=97 size=64\n  wait t\n")
+        result, out = self.compare(trace, "--check")
+        self.assertIn("Completions: 1, the same length and bytes in each\nPuts and gets: 3, the same status in each\n", result.stdout)
+        self.assertEqual(self.told(out), ([True, True, None], []))
+        rows = [csv.DictReader((out / name / "completions.csv").read_text().splitlines()) for name in ("rvma", "rdma")]
+        (rvma,), (rdma,) = rows
+        self.assertNotEqual(rvma["crc32"], rdma["crc32"])
+        self.assertEqual(rvma["data_crc32"], rdma["data_crc32"])
+        self.assertNotEqual(rvma["data_crc32"], rvma["crc32"])
+
+    def test_what_differs_is_told(self):
+        # One buffer for two puts: on RVMA the earlier one gets it, on RDMA that of the rank which has a queue pair already.
+        trace = self.tmp / "who.trace"
+        trace.write_text("rvma-trace 1\nranks 3\nrank 1\n  init_window w mailbox=1 threshold=1op\n  post_buffer w as=a size=64\n"
+                         "  init_window v mailbox=2 threshold=1op\n  post_buffer v as=c size=64\n  barrier\n  barrier\n"
+                         "  wait a c\nrank 0\n  barrier\n  put as=first rank=1 mailbox=2 size=64\n  wait first\n  barrier\n  compute 1us\n"
+                         "  put as=p rank=1 mailbox=1 size=64\nrank 2\n  barrier\n  barrier\n  put as=q rank=1 mailbox=1 size=64\n")
+        result, out = self.compare(trace, "--set", "nic.reliability.rnr_tries=0")
+        flags, differences = self.told(out)
+        self.assertEqual(flags, [False, False, None])
+        self.assertEqual(differences, [f"{run}: {what}" for what in ("1 of 2 completions", "2 of 3 puts and gets")
+                                       for run in ("rdma", "rdma_tracked")])
+        self.assertRegex(result.stdout, r"(?m)^RDMA tracked: 2 of 3 puts and gets have another status than RVMA's: ")
+
     def test_what_nics_hold_is_counted_alike(self):
         """Beside queue pairs and regions RDMA has unfinished messages and receives; bitmaps are as long as what may be in flight."""
         trace = self.tmp / "many.trace"
@@ -907,6 +944,7 @@ class Compare(SystemTest):
         result, out = self.compare(trace, "--limit", "60us", status=1)
         self.assertEqual({run["name"]: run["partial"] for run in json.loads((out / "compare.json").read_text())["runs"]},
                          {"rvma": False, "rdma": True, "rdma_tracked": True})
+        self.assertEqual(self.told(out), ([None, None, None], []))
         self.assertNotIn("RVMA: partial", result.stdout)
         self.assertIn("RDMA: partial, not compared\nRDMA tracked: partial, not compared\n", result.stdout)
         self.assertNotIn("Completions:", result.stdout)
