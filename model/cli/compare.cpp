@@ -10,6 +10,7 @@
 #include <array>
 #include <boost/json.hpp>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -247,6 +248,11 @@ double exchange_ns(const json::value& stats) {
   return requests == 0 ? 0 : sum(stats.at("units"), ".software", "exchange_ns") / requests;
 }
 
+/// Not a number: no program waited for a completion.
+double seen_ns(const json::value& stats) {
+  return at(stats, "/latency_ns/put_to_seen/count") == 0 ? std::nan("") : at(stats, "/latency_ns/put_to_seen/mean");
+}
+
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = {
       {"time_us", "simulated time (us)", 3, pointer("/sim/time_ns", 1e-3)},
@@ -255,6 +261,7 @@ const std::vector<Row>& rows() {
       {"put_to_completion_p50_ns", "                   p50", 1, pointer("/latency_ns/put_to_completion/p50")},
       {"put_to_completion_p99_ns", "                   p99", 1, pointer("/latency_ns/put_to_completion/p99")},
       {"put_to_completion_max_ns", "                   max", 1, pointer("/latency_ns/put_to_completion/max")},
+      {"put_to_seen_mean_ns", "put to seen by core, mean (ns)", 1, seen_ns},
       {"put_to_ack_p50_ns", "put to ack, p50 (ns)", 1, pointer("/latency_ns/put_to_ack/p50")},
       {"puts_ok", "puts that ended ok", 0, pointer("/totals/ended/ok")},
       {"completions", "completions", 0, pointer("/totals/completions")},
@@ -284,9 +291,11 @@ const std::vector<Row>& rows() {
 constexpr const char* kFirst = "{:<32}";
 constexpr const char* kCell = " {:>16}";
 
-std::string cell(double value, int decimals) { return fmt::format(" {:>16.{}f}", value, decimals); }
-
 std::string no_cell() { return fmt::format(kCell, "-"); }
+
+std::string cell(double value, int decimals) {
+  return std::isnan(value) ? no_cell() : fmt::format(" {:>16.{}f}", value, decimals);
+}
 
 bool is_partial(const Variant& variant) { return variant.stats.at("run").at("partial").as_bool(); }
 
@@ -571,7 +580,8 @@ std::optional<Error> write_json(const std::string& directory, const std::vector<
     out << (i == 0 ? "\n" : ",\n")
         << fmt::format("{{\"name\":\"{}\",\"partial\":{}", variants[i].directory, is_partial(variants[i]));
     for (const Row& row : rows()) {
-      out << fmt::format(",\"{}\":{:.{}f}", row.name, row.figure(variants[i].stats), row.decimals);
+      const double figure = row.figure(variants[i].stats);
+      out << fmt::format(",\"{}\":{:.{}f}", row.name, std::isnan(figure) ? 0 : figure, row.decimals);
     }
     if (received_messages(variants[i].stats) > 0) {
       out << ",\"messages\":" << json::serialize(variants[i].stats.at("units").at("messages"));

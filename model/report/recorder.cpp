@@ -45,6 +45,7 @@ struct RunRecorder::BufferRecord {
   bool completed = false;
   bool failed = false;  ///< the post was refused
   Time posted;
+  Time put_issued = Time::max();       ///< of its latest completion's sample, until a core has seen it
   std::vector<std::uint64_t> numbers;  ///< of messages, in records: where they lie; with a catch-all window
   std::shared_ptr<Row> row;            ///< its latest completion
 };
@@ -161,7 +162,11 @@ void RunRecorder::post_failed(NodeId node, PhysicalAddress word, Status /*status
 
 void RunRecorder::wait_seen(NodeId node, PhysicalAddress word, Time at) {
   const auto found = buffers_.find(WordKey{node.value(), word.value()});
-  if (found == buffers_.end() || !found->second->row) return;
+  if (found == buffers_.end()) return;
+  if (const Time issued = std::exchange(found->second->put_issued, Time::max()); !issued.is_never()) {
+    put_to_seen_.add(at - issued);
+  }
+  if (!found->second->row) return;
   Row& row = *found->second->row;
   if (row.seen.is_never()) row.seen = at;
   write_ready_rows();
@@ -208,6 +213,8 @@ void RunRecorder::marked(RankId rank, bool begin, Time /*at*/) {
     region_ = Region{};
     wire_bytes_ = 0;
     put_to_completion_.reset();
+    put_to_seen_.reset();
+    for (auto& [key, buffer] : buffers_) buffer->put_issued = Time::max();
     put_to_ack_.reset();
     breakdown_ = StageBreakdown{};
     for (const PutRecord* open : registry_.open()) registry_.find(open->node, open->word)->measured = false;
@@ -324,6 +331,7 @@ void RunRecorder::window_rewound(NodeId node, WindowId /*slot*/, Epoch /*epoch*/
     BufferRecord& buffer = *found->second;
     buffer.completed = false;
     buffer.numbers.clear();
+    buffer.put_issued = Time::max();
     // Waits from now on are for the completion to come.
     if (buffer.row) buffer.row->may_be_seen = false;
     buffer.row.reset();
@@ -373,11 +381,11 @@ void RunRecorder::message_counted(NodeId node, const MessageRef& message, Buffer
   last.valid = true;
 }
 
-void RunRecorder::sample_completion(NodeId node, const Completion& completion, Time at, Time visible) {
+Time RunRecorder::sample_completion(NodeId node, const Completion& completion, Time at, Time visible) {
   const LastCounted last = take_last_counted(node, completion);
-  if (!last.valid || !last.measured || visible.is_never()) return;
+  if (!last.valid || !last.measured || visible.is_never()) return Time::max();
   // Where a call completed the epoch, or a message that did not fit, no put's delivery did.
-  if (completion.left == StageTimes{}) return;
+  if (completion.left == StageTimes{}) return Time::max();
   put_to_completion_.add(visible - last.issued);
   // 1. The stages that its last packet passed; the NIC does not know when the core began. A completion that had to wait
   // for an earlier epoch's waited in completion_write.
@@ -392,15 +400,17 @@ void RunRecorder::sample_completion(NodeId node, const Completion& completion, T
     times[stage] = std::max(times[stage], times[stage - 1]);
     breakdown_.sums[stage] += times[stage] - times[stage - 1];
   }
+  return last.issued;
 }
 
 void RunRecorder::completion_written(NodeId node, const Completion& completion, Time at, Time visible) {
   ++totals_.completions;
-  sample_completion(node, completion, at, visible);
+  const Time issued = sample_completion(node, completion, at, visible);
   const auto found = buffers_.find(WordKey{node.value(), completion.word.value()});
   if (found == buffers_.end()) return;  // the scoreboard reports a completion of nothing
   BufferRecord& buffer = *found->second;
   buffer.completed = true;
+  buffer.put_issued = issued;
   if (files_.completions == nullptr || buffer.is_layers) return;
 
   auto row = std::make_shared<Row>();

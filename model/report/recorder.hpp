@@ -91,6 +91,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
 
   const RunTotals& totals() const { return totals_; }
   const Histogram& put_to_completion() const { return put_to_completion_; }
+  const Histogram& put_to_seen() const { return put_to_seen_; }
   const Histogram& put_to_ack() const { return put_to_ack_; }
   const StageBreakdown& breakdown() const { return breakdown_; }
   /// Delivered payload bytes over time (whole run).
@@ -175,7 +176,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   LastCounted& last_counted(NodeId node, BufferId buffer);
   void take_number(NodeId node, BufferId buffer, PhysicalAddress word);
   LastCounted take_last_counted(NodeId node, const Completion& completion);
-  void sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
+  /// When the put was issued whose delivery completed the epoch; never: no sample.
+  Time sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
   void write_ready_rows();
   void write_row(const Row& row);
   /// Of the buffer's bytes; with `numbers` at these offsets, in order, as zeros.
@@ -196,6 +198,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   InstantRows call_rows_;
   RunTotals totals_;
   Histogram put_to_completion_{"put issued to the completion word of its epoch visible; one sample an epoch"};
+  Histogram put_to_seen_{
+      "put issued to when the core that waits for its epoch knows; of the samples before, those waited for"};
   Histogram put_to_ack_{"put issued to its end at the sender's NIC; puts that ended ok"};
   StageBreakdown breakdown_;
   RateSeries delivered_;

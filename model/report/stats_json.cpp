@@ -326,10 +326,12 @@ void write_stats_json(std::ostream& out, const RunReport& report) {
   if (report.recovery != nullptr) write_recovery(json, *report.recovery);
   json.open_object("latency_ns");
   write_histogram(json, "put_to_completion", report.recorder->put_to_completion());
+  write_histogram(json, "put_to_seen", report.recorder->put_to_seen());
   write_histogram(json, "put_to_ack", report.recorder->put_to_ack());
   json.close_object();
   json.open_object("latency_quantiles");
   write_quantiles(json, "put_to_completion", report.recorder->put_to_completion());
+  write_quantiles(json, "put_to_seen", report.recorder->put_to_seen());
   write_quantiles(json, "put_to_ack", report.recorder->put_to_ack());
   json.close_object();
 

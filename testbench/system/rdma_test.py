@@ -826,6 +826,22 @@ class Compare(SystemTest):
                                        for run in ("rdma", "rdma_tracked")])
         self.assertRegex(result.stdout, r"(?m)^RDMA tracked: 2 of 3 puts and gets have another status than RVMA's: ")
 
+    def test_a_core_sees_a_completion_when_it_has_woken_up(self):
+        """On RVMA; in RDMA the waiting core has written the word itself."""
+        _, out = self.compare(self.generate("pingpong", "--iterations", 20), "--set", "host.core.mwait_wakeup=300ns")
+        runs = {run["name"]: run for run in json.loads((out / "compare.json").read_text())["runs"]}
+        for name, later in (("rvma", 300), ("rdma", 0), ("rdma_tracked", 0)):
+            stats = json.loads((out / name / "stats.json").read_text())
+            completion, seen = (stats["latency_ns"][f"put_to_{what}"] for what in ("completion", "seen"))
+            self.assertEqual((completion["count"], seen["count"]), (40, 40))
+            for figure in ("min", "mean", "max"):
+                self.assertAlmostEqual(seen[figure] - completion[figure], later, places=3)
+            self.assertAlmostEqual(runs[name]["put_to_seen_mean_ns"], seen["mean"], places=1)
+        # Nobody waits for a buffer.
+        result, out = self.compare(self.generate("pingpong", "--messages", "--iterations", 5))
+        self.assertRegex(result.stdout, r"(?m)^put to seen by core, mean \(ns\) ( +-){3}$")
+        self.assertEqual({run["put_to_seen_mean_ns"] for run in json.loads((out / "compare.json").read_text())["runs"]}, {0})
+
     def test_what_nics_hold_is_counted_alike(self):
         """Beside queue pairs and regions RDMA has unfinished messages and receives; bitmaps are as long as what may be in flight."""
         trace = self.tmp / "many.trace"

@@ -408,6 +408,33 @@ TEST_F(RecorderTest, TheSampleIsThePutWhoseDeliveryCompletedTheEpoch) {
   EXPECT_EQ(recorder().put_to_completion().count(), 1U);
 }
 
+TEST_F(RecorderTest, APutIsSeenWhenTheFirstWaitForItsBufferEnds) {
+  const auto complete = [&](const Buffer& buffer, std::uint64_t epoch) {
+    Put put = nic().put(100);
+    nic().deliver(put, buffer, epoch, 0);
+    nic().complete(buffer, epoch, 100);
+  };
+  const Buffer buffer = nic().post(100);
+  complete(buffer, 0);
+  EXPECT_EQ(recorder().put_to_seen().count(), 0U) << "nobody waits";
+  const Time known = nic().now() + Time::from_us(1);
+  recorder().wait_seen(kReceiver, buffer.word, known);
+  recorder().wait_seen(kReceiver, buffer.word, known + Time::from_us(1));
+  EXPECT_EQ(recorder().put_to_seen().count(), 1U);
+  EXPECT_EQ(recorder().put_to_seen().max(), known) << "the put was issued at 0";
+  // What a rewind takes back has not been seen, and what came before the first mark does not count.
+  const Buffer rewound = nic().post(100);
+  complete(rewound, 1);
+  recorder().window_rewound(kReceiver, test::kSlot, Epoch{1}, {RewoundBuffer{rewound.id, rewound.word}}, nic().now());
+  recorder().wait_seen(kReceiver, rewound.word, known);
+  EXPECT_EQ(recorder().put_to_seen().count(), 1U);
+  const Buffer before = nic().post(100);
+  complete(before, 2);
+  recorder().marked(RankId{0}, true, nic().now());
+  recorder().wait_seen(kReceiver, before.word, nic().now());
+  EXPECT_EQ(recorder().put_to_seen().count(), 0U);
+}
+
 TEST_F(RecorderTest, StagesAreThoseOfTheLastPacketAndWaitingForAnEarlierEpochIsCompletionWrite) {
   const Buffer buffer = nic().post(4096);
   Put put = nic().put(1000);

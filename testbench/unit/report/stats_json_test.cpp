@@ -156,7 +156,7 @@ TEST(StatsJson, HasEveryKeyThatOthersRelyOn) {
   expect_keys(totals.at("refusals"), {"no_mailbox", "closed", "bad_key", "stale", "no_buffer", "bounds", "busy"});
   expect_keys(totals.at("packets"),
               {"sent", "delivered", "dropped", "duplicate", "retransmitted", "corrupt", "out_of_order"});
-  for (const char* latency : {"put_to_completion", "put_to_ack"}) {
+  for (const char* latency : {"put_to_completion", "put_to_seen", "put_to_ack"}) {
     expect_keys(parsed.at("latency_ns").at(latency), {"count", "min", "mean", "p50", "p99", "p999", "max"});
   }
   expect_keys(parsed, {"bandwidth_gbps", "units", "limits", "bottleneck", "config"});
