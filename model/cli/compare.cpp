@@ -10,6 +10,7 @@
 #include <array>
 #include <boost/json.hpp>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
-#include "nic/on_chip_bytes.hpp"
+#include "driver/exclusive_mailbox.hpp"
 #include "report/atomic_file.hpp"
 #include "workload/trace_text.hpp"
 
@@ -41,6 +42,8 @@ namespace json = boost::json;
 struct Variant {
   const char* title;
   const char* directory;
+  const char* protocol;
+  bool tracks_order;
   std::vector<std::string> arguments;
   std::string out;
   int status = 0;
@@ -171,7 +174,7 @@ pid_t start(const Variant& variant, const SharedInput& input, PassedOnSignals& s
   if (!input.enter()) _exit(kInternal);
   int status = kInternal;
   try {
-    status = run_for_compare(variant.arguments);
+    status = run_for_compare(variant.arguments, variant.tracks_order);
   } catch (const std::exception& error) {
     std::cerr << "rvma: internal error: " << error.what() << "\n";
   }
@@ -240,25 +243,14 @@ Figure unit(const char* name, const char* key, double scale = 1) {
   return [name, key, scale](const json::value& stats) { return sum(stats.at("units"), name, key) * scale; };
 }
 
-/// Most bytes of state that the NICs held, each structure at its own peak: docs/explanation/rdma.md has the entries.
-double state_bytes(const json::value& stats) {
-  const json::value& units = stats.at("units");
-  constexpr double kWindowBytes = kWindowHardwareBytes;
-  constexpr double kBufferBytes = kBufferHardwareBytes;
-  constexpr double kCounterBytes = kCounterHardwareBytes;
-  constexpr double kBindingBytes = binding_hardware_bytes(1024);  // the default of nic.reliability.window
-  constexpr double kQueuePairBytes = 64;
-  constexpr double kRegionBytes = 64;
-  return sum(units, ".window_calls", "windows_peak") * kWindowBytes +
-         sum(units, ".window_calls", "buffers_peak") * kBufferBytes +
-         sum(units, ".window_calls", "counters_peak") * kCounterBytes +
-         sum(units, ".window_calls", "bindings_peak") * kBindingBytes +
-         sum(units, ".queue_pairs", "entries") * kQueuePairBytes + sum(units, ".regions", "entries") * kRegionBytes;
-}
-
 double exchange_ns(const json::value& stats) {
   const double requests = sum(stats.at("units"), ".software", "requests");
   return requests == 0 ? 0 : sum(stats.at("units"), ".software", "exchange_ns") / requests;
+}
+
+/// Not a number: no program waited for a completion.
+double seen_ns(const json::value& stats) {
+  return at(stats, "/latency_ns/put_to_seen/count") == 0 ? std::nan("") : at(stats, "/latency_ns/put_to_seen/mean");
 }
 
 const std::vector<Row>& rows() {
@@ -269,6 +261,7 @@ const std::vector<Row>& rows() {
       {"put_to_completion_p50_ns", "                   p50", 1, pointer("/latency_ns/put_to_completion/p50")},
       {"put_to_completion_p99_ns", "                   p99", 1, pointer("/latency_ns/put_to_completion/p99")},
       {"put_to_completion_max_ns", "                   max", 1, pointer("/latency_ns/put_to_completion/max")},
+      {"put_to_seen_mean_ns", "put to seen by core, mean (ns)", 1, seen_ns},
       {"put_to_ack_p50_ns", "put to ack, p50 (ns)", 1, pointer("/latency_ns/put_to_ack/p50")},
       {"puts_ok", "puts that ended ok", 0, pointer("/totals/ended/ok")},
       {"completions", "completions", 0, pointer("/totals/completions")},
@@ -284,7 +277,7 @@ const std::vector<Row>& rows() {
       {"control_bytes", "control messages (bytes)", 0, unit(".software", "control_bytes")},
       {"pcie_up_bytes", "PCIe to the hosts (bytes)", 0, unit(".pcie", "upstream_wire_bytes")},
       {"pcie_down_bytes", "PCIe to the NICs (bytes)", 0, unit(".pcie", "downstream_wire_bytes")},
-      {"nic_state_bytes", "most state of the NICs (bytes)", 0, state_bytes},
+      {"nic_state_bytes", "most state of the NICs (bytes)", 0, pointer("/nic_state_bytes/all/total")},
       {"polls", "polls", 0, unit(".core", "polls")},
       {"core_waiting_us", "core time burned waiting (us)", 3, unit(".core", "burned_ns", 1e-3)},
       {"core_asleep_us", "core time asleep in waits (us)", 3, unit(".core", "asleep_ns", 1e-3)},
@@ -298,9 +291,11 @@ const std::vector<Row>& rows() {
 constexpr const char* kFirst = "{:<32}";
 constexpr const char* kCell = " {:>16}";
 
-std::string cell(double value, int decimals) { return fmt::format(" {:>16.{}f}", value, decimals); }
-
 std::string no_cell() { return fmt::format(kCell, "-"); }
+
+std::string cell(double value, int decimals) {
+  return std::isnan(value) ? no_cell() : fmt::format(" {:>16.{}f}", value, decimals);
+}
 
 bool is_partial(const Variant& variant) { return variant.stats.at("run").at("partial").as_bool(); }
 
@@ -426,13 +421,15 @@ struct Received {
 /// With `workload.payload` = `none` there is a dash or nothing.
 bool is_checksum(const std::string& crc) { return !crc.empty() && crc != "-"; }
 
-/// By who and which epoch: length and checksum.
+/// By who and which epoch: length and checksum. Records of catch-all windows count without the messages' numbers, which
+/// each NIC gives for itself.
 Received completions_of(const Variant& variant) {
   Received found;
   for (CsvRow& row : csv_of(variant, "completions.csv")) {
-    found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
+    const std::string& crc = row[row.count("data_crc32") != 0 ? "data_crc32" : "crc32"];
+    found.has_bytes = found.has_bytes || is_checksum(crc);
     found.what[row["rank"] + "," + row["window"] + "," + row["epoch"] + "," + row["buffer"]] =
-        row["length"] + "," + row["crc32"];
+        row["length"] + "," + crc;
   }
   return found;
 }
@@ -458,17 +455,43 @@ Received messages_of(const Variant& variant) {
   return found;
 }
 
-std::size_t differing(const Received& one, const Received& other) {
-  std::size_t count = 0;
-  for (const auto& [which, what] : one.what) {
-    const auto found = other.what.find(which);
-    if (found == other.what.end() || found->second != what) ++count;
+/// By what a program of a rank asked for, and which of these: status. The message layer's own puts are no program's.
+Received statuses_of(const Variant& variant) {
+  Received found;
+  std::map<std::string, std::vector<std::pair<double, std::string>>> asked;
+  for (CsvRow& row : csv_of(variant, "puts.csv")) {
+    if (exclusive_sender(Mailbox{std::strtoull(row["mailbox"].c_str(), nullptr, 0)})) continue;
+    std::string what;
+    for (const char* column : {"rank", "kind", "name", "dest", "mailbox", "size"}) what += row[column] + ",";
+    asked[what].emplace_back(std::strtod(row["issue_ns"].c_str(), nullptr), row["status"]);
   }
-  for (const auto& [which, what] : other.what) count += one.what.count(which) == 0 ? 1 : 0;
-  return count;
+  for (auto& [what, all] : asked) {
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i) found.what[fmt::format("{}{}", what, i)] = all[i].second;
+  }
+  return found;
 }
 
-/// One kind of what is received, and how the comparison of it reads.
+/// How many differ, of how many that either has.
+struct Differing {
+  std::size_t count = 0;
+  std::size_t all = 0;
+};
+Differing differing(const Received& one, const Received& other) {
+  Differing found{0, one.what.size()};
+  for (const auto& [which, what] : one.what) {
+    const auto there = other.what.find(which);
+    if (there == other.what.end() || there->second != what) ++found.count;
+  }
+  for (const auto& [which, what] : other.what) {
+    if (one.what.count(which) != 0) continue;
+    ++found.count;
+    ++found.all;
+  }
+  return found;
+}
+
+/// One kind of what runs leave, and how the comparison of it reads.
 struct Kind {
   Received (*of)(const Variant& variant);
   const char* name;
@@ -476,15 +499,23 @@ struct Kind {
   const char* measure;  ///< what is compared beside the bytes
   const char* reason;   ///< of a difference
 };
-constexpr std::array<Kind, 2> kKinds{
+constexpr std::array<Kind, 3> kKinds{
     {{completions_of, "completions", "Completions", "length",
       "the buffers of a mailbox are filled by what comes first (of several senders; of one where messages, or in RDMA "
       "requests for addresses, overtake one another: jitter, loss, an untracked NIC), or a check fails: see --check"},
+     {statuses_of, "statuses", "Puts and gets", "status",
+      "windows and buffers are there, or not yet or no more, when a message comes, and that is another time in each"},
      {messages_of, "messages", "Messages", "status", "a check fails: see --check"}}};
 
-/// Says whether all runs that are whole have left the same bytes. Completions need not: which put fills which buffer
-/// is decided by arrival.
-void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
+/// Whether all runs that are whole have left the same.
+struct Verdict {
+  std::array<std::optional<bool>, kKinds.size()> same;  ///< none: there was nothing to compare
+  std::vector<std::string> differences;
+};
+
+/// Completions need not be the same: which put fills which buffer is decided by arrival.
+Verdict print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
+  Verdict verdict;
   std::vector<const Variant*> whole;
   for (const Variant& variant : variants) {
     if (is_partial(variant)) {
@@ -493,46 +524,64 @@ void print_sameness(std::ostream& out, const std::vector<Variant>& variants) {
       whole.push_back(&variant);
     }
   }
-  if (whole.size() < 2) return;
+  if (whole.size() < 2) return verdict;
   std::string where = "each";
   if (whole.size() < variants.size()) where = fmt::format("{} and {}", whole.front()->title, whole.back()->title);
   const Variant& base = *whole.front();
   const bool has_messages = !messages_of(base).what.empty();
-  for (const Kind& kind : kKinds) {
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const Kind& kind = kKinds[k];
     const Received first = kind.of(base);
     bool is_same = true;
+    bool has_bytes = first.has_bytes;
     bool is_empty = first.what.empty();
     for (std::size_t i = 1; i < whole.size(); ++i) {
       const Received other = kind.of(*whole[i]);
       is_empty = is_empty && other.what.empty();
-      const std::size_t count = differing(first, other);
+      has_bytes = has_bytes || other.has_bytes;
+      const auto [count, all] = differing(first, other);
       if (count == 0) continue;
       is_same = false;
-      out << fmt::format("{}: {} of {} {} have another {} or other bytes than {}'s: {}\n", whole[i]->title, count,
-                         first.what.size(), kind.name, kind.measure, base.title, kind.reason);
+      const std::string what = kind.of == statuses_of ? "puts and gets" : kind.name;
+      out << fmt::format("{}: {} of {} {} have another {}{} than {}'s: {}\n", whole[i]->title, count, all, what,
+                         kind.measure, has_bytes ? " or other bytes" : "", base.title, kind.reason);
+      verdict.differences.push_back(fmt::format("{}: {} of {} {}", whole[i]->directory, count, all, what));
     }
+    if (!is_empty) verdict.same[k] = is_same;
     // A trace of messages has no completions of its own, and most traces have no messages.
-    if (!is_same || (is_empty && (kind.of == messages_of || has_messages))) continue;
+    const bool is_expected = kind.of == completions_of && !has_messages;
+    if (!is_same || (is_empty && !is_expected)) continue;
     if (is_empty) {
       out << kind.title << ": none to compare\n";
     } else {
+      const char* no_bytes =
+          has_bytes || kind.of == statuses_of ? "" : " (bytes are not kept: workload.payload is none)";
       out << fmt::format("{}: {}, the same {}{} in {}{}\n", kind.title, first.what.size(), kind.measure,
-                         first.has_bytes ? " and bytes" : "", where,
-                         first.has_bytes ? "" : " (bytes are not kept: workload.payload is none)");
+                         has_bytes ? " and bytes" : "", where, no_bytes);
     }
   }
+  return verdict;
 }
 
-std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants) {
+std::optional<Error> write_json(const std::string& directory, const std::vector<Variant>& variants,
+                                const Verdict& verdict) {
   AtomicFile file(directory + "/compare.json");
   if (auto error = file.open()) return error;
   std::ostream& out = file.stream();
-  out << "{\"schema\":\"rvma-compare/1\",\"runs\":[";
+  out << "{\"schema\":\"rvma-compare/1\"";
+  for (std::size_t k = 0; k < kKinds.size(); ++k) {
+    const std::optional<bool>& same = verdict.same[k];
+    out << fmt::format(",\"same_{}\":{}", kKinds[k].name, !same ? "null" : *same ? "true" : "false");
+  }
+  json::array differences;
+  for (const std::string& difference : verdict.differences) differences.emplace_back(json::string(difference));
+  out << ",\"differences\":" << json::serialize(differences) << ",\n\"runs\":[";
   for (std::size_t i = 0; i < variants.size(); ++i) {
     out << (i == 0 ? "\n" : ",\n")
         << fmt::format("{{\"name\":\"{}\",\"partial\":{}", variants[i].directory, is_partial(variants[i]));
     for (const Row& row : rows()) {
-      out << fmt::format(",\"{}\":{:.{}f}", row.name, row.figure(variants[i].stats), row.decimals);
+      const double figure = row.figure(variants[i].stats);
+      out << fmt::format(",\"{}\":{:.{}f}", row.name, std::isnan(figure) ? 0 : figure, row.decimals);
     }
     if (received_messages(variants[i].stats) > 0) {
       out << ",\"messages\":" << json::serialize(variants[i].stats.at("units").at("messages"));
@@ -545,7 +594,7 @@ std::optional<Error> write_json(const std::string& directory, const std::vector<
 
 // ------------------------------------------------------------------------------------------------------------ command
 
-/// Takes `--name value` or `--name=value` out of the arguments.
+/// Takes `--name value` or `--name=value` out of the arguments. One without a value stays, for the runs to say so.
 std::optional<std::string> take_option(std::vector<std::string>& arguments, const std::string& name) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].rfind(name + "=", 0) == 0) {
@@ -563,15 +612,26 @@ std::optional<std::string> take_option(std::vector<std::string>& arguments, cons
   return std::nullopt;
 }
 
+/// One of the files that a run records: its own, with the run's name before the extension.
+std::string file_of(const std::string& file, const Variant& variant) {
+  const std::filesystem::path path{file};
+  if (!path.has_filename()) return file;
+  const std::string name = path.stem().string() + "." + variant.directory + path.extension().string();
+  return (path.parent_path() / name).string();
+}
+
 void print_help() {
-  std::cout
-      << "usage: rvma compare TRACE [options of run]\n\n"
-         "Runs the trace on RVMA, on RDMA with a NIC that does not track packets out of order, and on RDMA with "
-         "one that does,\n"
-         "and prints their figures side by side. --out DIR keeps the results of each: DIR/rvma, DIR/rdma, "
-         "DIR/rdma_tracked, and\n"
-         "DIR/compare.json. --protocol and rdma.ooo_tracking are compare's own; all other options of run apply to "
-         "each.\n";
+  std::cout << "usage: rvma compare TRACE [options of run]\n\n"
+               "Runs the trace on RVMA, on RDMA with a NIC that does not track packets out of order, and on RDMA with "
+               "one that does,\n"
+               "and prints their figures side by side. --out DIR keeps the results of each: DIR/rvma, DIR/rdma, "
+               "DIR/rdma_tracked, and\n"
+               "DIR/compare.json. --timeline and --pcap write a file for each, with its name before the extension: "
+               "--timeline t.json makes\n"
+               "t.rvma.json, t.rdma.json and t.rdma_tracked.json. --protocol and rdma.ooo_tracking are compare's own; "
+               "all other "
+               "options of run\n"
+               "apply to each.\n";
 }
 
 /// A directory for results that nobody asked to keep.
@@ -641,6 +701,10 @@ int compare_command(const std::vector<std::string>& given) {
   }
   const bool is_quiet = std::find(arguments.begin(), arguments.end(), std::string{"--quiet"}) != arguments.end();
   const std::optional<std::string> out = take_option(arguments, "--out");
+  std::map<std::string, std::string> recorded;
+  for (const char* option : {"--timeline", "--pcap"}) {
+    if (const auto file = take_option(arguments, option)) recorded[option] = *file;
+  }
   std::optional<Scratch> scratch;
   if (!out) scratch.emplace();
   const std::string directory = out ? *out : scratch->path();
@@ -653,10 +717,9 @@ int compare_command(const std::vector<std::string>& given) {
   }
 
   // 1. The runs.
-  std::vector<Variant> variants = {
-      {"RVMA", "rvma", {"--protocol", "rvma"}, {}, 0, {}},
-      {"RDMA", "rdma", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=off"}, {}, 0, {}},
-      {"RDMA tracked", "rdma_tracked", {"--protocol", "rdma", "--set", "rdma.ooo_tracking=on"}, {}, 0, {}}};
+  std::vector<Variant> variants = {{"RVMA", "rvma", "rvma", false, {}, {}, 0, {}},
+                                   {"RDMA", "rdma", "rdma", false, {}, {}, 0, {}},
+                                   {"RDMA tracked", "rdma_tracked", "rdma", true, {}, {}, 0, {}}};
   static_assert(kVariants == 3, "one place for each in `running`");
   SharedInput input;
   if (reads_stdin(arguments)) {
@@ -669,11 +732,13 @@ int compare_command(const std::vector<std::string>& given) {
   for (std::size_t i = 0; i < variants.size(); ++i) {
     Variant& variant = variants[i];
     variant.out = directory + "/" + variant.directory;
-    std::vector<std::string> own = arguments;
-    own.insert(own.end(), variant.arguments.begin(), variant.arguments.end());
-    own.insert(own.end(), {"--out", variant.out});
-    if (!is_quiet) own.emplace_back("--quiet");
-    variant.arguments = own;
+    // The user's come last: one that lacks its value there must not find another's.
+    variant.arguments = {"--protocol", variant.protocol, "--out", variant.out};
+    if (!is_quiet) variant.arguments.emplace_back("--quiet");
+    for (const auto& [option, file] : recorded) {
+      variant.arguments.insert(variant.arguments.end(), {option, file_of(file, variant)});
+    }
+    variant.arguments.insert(variant.arguments.end(), arguments.begin(), arguments.end());
     PassedOnSignals::hold(true);
     running[i] = start(variant, input, signals);
     // One that came between two starts is for the later ones, too.
@@ -696,10 +761,10 @@ int compare_command(const std::vector<std::string>& given) {
   print_table(text, variants);
   print_stages(text, variants);
   print_messages(text, variants);
-  print_sameness(text, variants);
+  const Verdict verdict = print_sameness(text, variants);
   if (!is_quiet) std::cout << text.str();
   if (out) {
-    if (const auto error = write_json(directory, variants)) {
+    if (const auto error = write_json(directory, variants, verdict)) {
       std::cerr << error->to_string() << "\n";
       return kBadInput;
     }

@@ -43,7 +43,8 @@ json::value answer(const std::vector<std::string>& assignments, Config config, s
   if (errors.empty() && protocol == Protocol::rdma) validate_rdma(config, ranks, errors);
   if (!errors.empty()) return mistakes(errors, false);
   json::array warnings;
-  for (const std::string& warning : keys_without_effect(config, ranks)) warnings.emplace_back(json::string(warning));
+  for (const std::string& warning : keys_without_effect(config, ranks, protocol))
+    warnings.emplace_back(json::string(warning));
   for (const std::string& key : keys_of_other_protocol(config, protocol)) {
     warnings.emplace_back(json::string(describe_other_protocol({key}, protocol)));
   }

@@ -1,6 +1,7 @@
 #include "cli/no_effect.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "fabric/fabric.hpp"
@@ -11,6 +12,9 @@ namespace {
 
 bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
 
+/// Under RDMA the platform sets it, for software that always writes inline (platform/system.cpp).
+constexpr std::array<KeyPrefix, 1> kCommandMode{"nic.command.mode"};
+
 struct Rule {
   std::string_view prefix;  ///< of the keys concerned
   bool idle = false;        ///< nothing reads them in this run
@@ -19,13 +23,15 @@ struct Rule {
 
 }  // namespace
 
-std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks) {
+std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks, Protocol protocol) {
   const std::uint32_t per_node = config.workload.ranks_per_node;
   const std::uint32_t nodes = (ranks + per_node - 1) / per_node;
   const Topology topology = resolve(config.fabric.topology, nodes);
   const bool has_switch = topology != Topology::p2p;
   const bool has_one_path = !has_switch || topology == Topology::star;
-  const bool inline_mode = config.nic.command.mode.get() == CommandMode::inline_;
+  // RDMA's software writes each descriptor inline, whatever the mode (platform/system.cpp).
+  const bool is_rdma = protocol == Protocol::rdma;
+  const bool inline_mode = is_rdma || config.nic.command.mode.get() == CommandMode::inline_;
   const std::string another_shape = "the topology is " + ValueText<Topology>::print(topology);
   const Rule rules[] = {
       {"fabric.switch.", !has_switch, "there is no switch in topology p2p"},
@@ -40,7 +46,8 @@ std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks
       {"fabric.link.", nodes < 2, "there is only one node, and its packets turn round before the link"},
       {"fabric.faults.reverse_hold", config.fabric.faults.reverse == 0U, "fabric.faults.reverse is 0"},
       {"nic.command.inline_payload", !inline_mode, "nic.command.mode is ring"},
-      {"nic.command.fetch", inline_mode, "nic.command.mode is inline"},
+      {"nic.command.fetch", inline_mode,
+       is_rdma ? "RDMA's software writes its descriptors inline" : "nic.command.mode is inline"},
       {"nic.reliability.rnr_delay", config.nic.reliability.rnr_tries == 0U, "nic.reliability.rnr_tries is 0"},
   };
   std::vector<std::string> warnings;
@@ -66,6 +73,7 @@ std::vector<std::string> keys_of_other_protocol(Config& config, Protocol protoco
   };
   if (protocol == Protocol::rdma) {
     take(kNotReadByRdma);
+    take(kCommandMode);
   } else {
     take(kNotReadByRvma);
   }

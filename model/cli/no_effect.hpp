@@ -11,7 +11,7 @@
 namespace rvma::cli {
 
 /// One line for each such key, without prefix.
-std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks);
+std::vector<std::string> keys_without_effect(Config& config, std::uint32_t ranks, Protocol protocol);
 
 /// Keys that only the other protocol reads.
 std::vector<std::string> keys_of_other_protocol(Config& config, Protocol protocol);

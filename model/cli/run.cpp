@@ -107,10 +107,10 @@ std::optional<Time> time_option(const po::variables_map& values, const char* nam
   return std::nullopt;
 }
 
-RunOptions read_options(const po::variables_map& values, ErrorList& errors) {
+RunOptions read_options(const po::variables_map& values, const char* command, ErrorList& errors) {
   RunOptions options;
   if (values.count("trace") == 0) {
-    errors.add(command_line_error("no trace given", "expected rvma run TRACE"));
+    errors.add(command_line_error("no trace given", std::string{"expected rvma "} + command + " TRACE"));
   } else {
     options.trace = values["trace"].as<std::string>();
   }
@@ -157,6 +157,21 @@ void resolve_config(const RunOptions& options, Config& config, ErrorList& errors
   if (!options.config_file.empty()) load_config(options.config_file, keys, errors);
   for (const std::string& assignment : options.sets) apply_set(assignment, keys, errors);
   if (options.seed) config.workload.seed = *options.seed;
+}
+
+/// `rvma compare` runs both kinds of NIC. A --set is typed for this command and is a mistake; a file may be others',
+/// too.
+void fix_tracking(const RunOptions& options, bool tracks_order, Config& config, ErrorList& errors) {
+  Config own;
+  ErrorList told;  // there are none
+  for (const std::string& assignment : options.sets) apply_set(assignment, keys_of(own), told);
+  if (own.rdma.ooo_tracking.set_by_user()) {
+    errors.add(command_line_error("rdma.ooo_tracking: compare runs a NIC without it and one with it",
+                                  "expected no such --set"));
+  } else if (config.rdma.ooo_tracking.set_by_user() && options.protocol == Protocol::rdma && !tracks_order) {
+    std::cerr << "rvma: warning: rdma.ooo_tracking has no effect here: compare runs a NIC without it and one with it\n";
+  }
+  config.rdma.ooo_tracking = tracks_order;
 }
 
 /// Keys that the user set for a protocol that does not run. A preset is meant for both.
@@ -607,6 +622,9 @@ class Run {
     report.recovery = recovery_log_.get();
     report.stats = &context_.stats();
     report.on_chip = on_chip_bytes(config_.nic);
+    report.states =
+        nic_states(context_.stats(), {config_.nic, options_.protocol == Protocol::rdma ? &config_.rdma : nullptr,
+                                      trace_.ranks(), config_.workload.ranks_per_node});
     report.limits = limits_.limits(recorder_.region());
     report.stalls = limits_.stalls(recorder_.region());
     report.waits = stage_waits(context_.stats());
@@ -665,7 +683,9 @@ int report_errors(const ErrorList& errors) {
   return kBadInput;
 }
 
-int run(const std::vector<std::string>& arguments, bool is_compared) {
+/// `tracks_order`: of a run of `rvma compare`, whether its RDMA NIC does.
+int run(const std::vector<std::string>& arguments, std::optional<bool> tracks_order) {
+  const bool is_compared = tracks_order.has_value();
   // 1. What is asked for.
   const po::options_description described = describe_options();
   po::variables_map values;
@@ -679,9 +699,10 @@ int run(const std::vector<std::string>& arguments, bool is_compared) {
     std::cout << described << "\n";
     return kFine;
   }
-  const RunOptions options = read_options(values, errors);
+  const RunOptions options = read_options(values, is_compared ? "compare" : "run", errors);
   Config config;
   resolve_config(options, config, errors);
+  if (is_compared) fix_tracking(options, *tracks_order, config, errors);
   if (!errors.empty()) return report_errors(errors);
 
   // 2. The trace, and whether this machine can run it.
@@ -698,7 +719,7 @@ int run(const std::vector<std::string>& arguments, bool is_compared) {
   if (!errors.empty()) return report_errors(errors);
   for (const std::string& warning : trace->warnings()) std::cerr << warning << "\n";
   for (const std::string& warning : restart_blocks_without_effect(config, *trace)) std::cerr << warning << "\n";
-  for (const std::string& warning : keys_without_effect(config, trace->ranks())) {
+  for (const std::string& warning : keys_without_effect(config, trace->ranks(), options.protocol)) {
     std::cerr << "rvma: warning: " << warning << "\n";
   }
   if (const auto idle = set_for_other_protocol(options, config); !idle.empty() && !is_compared) {
@@ -743,7 +764,9 @@ int run(const std::vector<std::string>& arguments, bool is_compared) {
 
 }  // namespace
 
-int run_command(const std::vector<std::string>& arguments) { return run(arguments, false); }
-int run_for_compare(const std::vector<std::string>& arguments) { return run(arguments, true); }
+int run_command(const std::vector<std::string>& arguments) { return run(arguments, std::nullopt); }
+int run_for_compare(const std::vector<std::string>& arguments, bool tracks_order) {
+  return run(arguments, tracks_order);
+}
 
 }  // namespace rvma::cli

@@ -100,6 +100,7 @@ class ReceiveContext {
   };
   /// Messages are bound that lack packets, or whose last ones are not counted yet.
   bool has_bound() const { return bound_ > 0; }
+  std::uint32_t bound() const { return bound_; }
   /// Appends the bound messages that the sender does not know any more: it has closed their ids. Empties the list.
   void take_abandoned(std::vector<Bound>& abandoned);
   /// Appends all bound messages, which are refused `stale` from now on, as told from `at` on.

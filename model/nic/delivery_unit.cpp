@@ -166,7 +166,15 @@ void DeliveryUnit::bind(const MessageRef& message, std::uint32_t binding) {
   watch(*source);
 }
 
+void DeliveryUnit::count_bound(Source& source) {
+  bound_messages_ += source.context.bound();
+  bound_messages_ -= source.bound;
+  source.bound = source.context.bound();
+  stats_.bound.observe(bound_messages_);
+}
+
 void DeliveryUnit::watch(Source& source) {
+  count_bound(source);
   if (!source.watched.is_never()) return;
   ++watched_;
   source.watched = now() + reliability_.idle;
@@ -175,6 +183,7 @@ void DeliveryUnit::watch(Source& source) {
 }
 
 void DeliveryUnit::unwatch_if_idle(Source& source) {
+  count_bound(source);
   if (source.watched.is_never() || source.context.has_bound()) return;
   source.watched = Time::max();
   if (--watched_ > 0) return;

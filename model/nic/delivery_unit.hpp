@@ -38,9 +38,10 @@ struct DeliveryStats {
   Counter incarnations_told{"packets", "answers to packets for an earlier incarnation of this NIC"};
   Counter no_room{"packets", "packets of further sources, dropped since their contexts may not spill"};
   Peak contexts{"contexts", "sources with a context"};
+  Peak bound{"messages", "messages of several packets under way, of all sources together"};
   BOOST_DESCRIBE_CLASS(DeliveryStats, (),
                        (fresh, duplicate, stale, closed, out_of_order, refused, refusals_held_back, acknowledgements,
-                        cut_off, silences, incarnations_told, no_room, contexts),
+                        cut_off, silences, incarnations_told, no_room, contexts, bound),
                        (), ())
 };
 
@@ -83,6 +84,7 @@ class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContexts
     NodeId node;
     std::uint32_t number = 0;  ///< its entry in the cache of contexts
     ReceiveContext context;
+    std::uint32_t bound = 0;     ///< messages, as they were last added to those of all sources
     bool tentative = true;       ///< opened by a packet whose fate is not known yet
     std::uint32_t untold = 0;    ///< packets that no acknowledgement has covered
     Time heard_at;               ///< of the last packet
@@ -111,6 +113,8 @@ class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContexts
   /// Meant for this incarnation. One that names none is, in the first life: in a later one it may have been sent, and
   /// counted, before.
   bool is_addressed(const TransportHeader& header) const;
+  /// After a change of what the source has bound.
+  void count_bound(Source& source);
   void watch(Source& source);
   /// Nothing of the source is bound any more, perhaps.
   void unwatch_if_idle(Source& source);
@@ -124,6 +128,7 @@ class DeliveryUnit : public Component, public DeliveryIf, public ReceiveContexts
   Time powered_on_;
   PacketPool& packets_;
   DeliveryStats stats_;
+  std::uint64_t bound_messages_ = 0;
   boost::unordered_flat_map<NodeId, std::unique_ptr<Source>> sources_;
   SpilledCache* cache_ = nullptr;
   IndexAllocator numbers_{std::numeric_limits<std::uint32_t>::max()};

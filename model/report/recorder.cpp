@@ -16,6 +16,8 @@ namespace rvma {
 namespace {
 
 constexpr std::size_t kUnmatchedShown = 8;
+/// A record ends with the number of its message, which each NIC counts for itself.
+constexpr std::uint64_t kNumberBytes = 8;
 /// Buffers are read so much at a time, however large they are.
 constexpr std::uint64_t kPieceBytes = 1024UL * 1024;
 
@@ -43,7 +45,9 @@ struct RunRecorder::BufferRecord {
   bool completed = false;
   bool failed = false;  ///< the post was refused
   Time posted;
-  std::shared_ptr<Row> row;  ///< its latest completion
+  Time put_issued = Time::max();       ///< of its latest completion's sample, until a core has seen it
+  std::vector<std::uint64_t> numbers;  ///< of messages, in records: where they lie; with a catch-all window
+  std::shared_ptr<Row> row;            ///< its latest completion
 };
 
 /// A row of completions.csv on its way: first until the word is visible, then until seen_ns is known.
@@ -59,6 +63,8 @@ struct RunRecorder::Row {
   std::uint64_t bytes = 0;  ///< to be covered by the checksum
   Time visible;
   std::string crc;
+  std::vector<std::uint64_t> numbers;
+  std::string data_crc;
   Time seen = Time::max();
   bool may_be_seen = true;
 };
@@ -89,13 +95,15 @@ std::array<Time, kStages> StageBreakdown::means() const {
 RunRecorder::RunRecorder(const Trace& trace, PutRegistry& registry, Files files, ReadBuffer read_buffer,
                          std::function<void(Time)> wake_at)
     : trace_(trace),
+      has_catch_all_(trace.has_catch_all()),
       registry_(registry),
       files_(files),
       read_buffer_(std::move(read_buffer)),
       wake_at_(std::move(wake_at)),
       inside_mark_(trace.ranks(), false) {
   if (files_.completions != nullptr) {
-    *files_.completions << "rank,window,epoch,buffer,length,crc32,time_ns,seen_ns\n";
+    *files_.completions << "rank,window,epoch,buffer,length,crc32,time_ns,seen_ns"
+                        << (has_catch_all_ ? ",data_crc32\n" : "\n");
   }
   if (files_.puts != nullptr) *files_.puts << "rank,kind,name,dest,mailbox,size,status,issue_ns,ack_ns,tries\n";
   if (files_.calls != nullptr) *files_.calls << "rank,op,window,status,value,time_ns\n";
@@ -154,7 +162,11 @@ void RunRecorder::post_failed(NodeId node, PhysicalAddress word, Status /*status
 
 void RunRecorder::wait_seen(NodeId node, PhysicalAddress word, Time at) {
   const auto found = buffers_.find(WordKey{node.value(), word.value()});
-  if (found == buffers_.end() || !found->second->row) return;
+  if (found == buffers_.end()) return;
+  if (const Time issued = std::exchange(found->second->put_issued, Time::max()); !issued.is_never()) {
+    put_to_seen_.add(at - issued);
+  }
+  if (!found->second->row) return;
   Row& row = *found->second->row;
   if (row.seen.is_never()) row.seen = at;
   write_ready_rows();
@@ -201,6 +213,8 @@ void RunRecorder::marked(RankId rank, bool begin, Time /*at*/) {
     region_ = Region{};
     wire_bytes_ = 0;
     put_to_completion_.reset();
+    put_to_seen_.reset();
+    for (auto& [key, buffer] : buffers_) buffer->put_issued = Time::max();
     put_to_ack_.reset();
     breakdown_ = StageBreakdown{};
     for (const PutRecord* open : registry_.open()) registry_.find(open->node, open->word)->measured = false;
@@ -316,6 +330,8 @@ void RunRecorder::window_rewound(NodeId node, WindowId /*slot*/, Epoch /*epoch*/
     if (found == buffers_.end()) continue;
     BufferRecord& buffer = *found->second;
     buffer.completed = false;
+    buffer.numbers.clear();
+    buffer.put_issued = Time::max();
     // Waits from now on are for the completion to come.
     if (buffer.row) buffer.row->may_be_seen = false;
     buffer.row.reset();
@@ -340,6 +356,13 @@ void RunRecorder::packet_placed(NodeId node, const PlacedPacket& packet, std::ui
   last_counted(node, packet.buffer).left = packet.left;
 }
 
+void RunRecorder::record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time /*at*/) {
+  if (!has_catch_all_) return;
+  const auto found = buffers_.find(WordKey{node.value(), last_counted(node, packet.buffer).word.value()});
+  if (found == buffers_.end()) return;
+  found->second->numbers.push_back(buffer_offset + packet.payload_length - kNumberBytes);
+}
+
 void RunRecorder::message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) {
   ++totals_.messages_delivered;
   const PutRecord* put = registry_.find(node, message);
@@ -358,11 +381,11 @@ void RunRecorder::message_counted(NodeId node, const MessageRef& message, Buffer
   last.valid = true;
 }
 
-void RunRecorder::sample_completion(NodeId node, const Completion& completion, Time at, Time visible) {
+Time RunRecorder::sample_completion(NodeId node, const Completion& completion, Time at, Time visible) {
   const LastCounted last = take_last_counted(node, completion);
-  if (!last.valid || !last.measured || visible.is_never()) return;
+  if (!last.valid || !last.measured || visible.is_never()) return Time::max();
   // Where a call completed the epoch, or a message that did not fit, no put's delivery did.
-  if (completion.left == StageTimes{}) return;
+  if (completion.left == StageTimes{}) return Time::max();
   put_to_completion_.add(visible - last.issued);
   // 1. The stages that its last packet passed; the NIC does not know when the core began. A completion that had to wait
   // for an earlier epoch's waited in completion_write.
@@ -377,15 +400,17 @@ void RunRecorder::sample_completion(NodeId node, const Completion& completion, T
     times[stage] = std::max(times[stage], times[stage - 1]);
     breakdown_.sums[stage] += times[stage] - times[stage - 1];
   }
+  return last.issued;
 }
 
 void RunRecorder::completion_written(NodeId node, const Completion& completion, Time at, Time visible) {
   ++totals_.completions;
-  sample_completion(node, completion, at, visible);
+  const Time issued = sample_completion(node, completion, at, visible);
   const auto found = buffers_.find(WordKey{node.value(), completion.word.value()});
   if (found == buffers_.end()) return;  // the scoreboard reports a completion of nothing
   BufferRecord& buffer = *found->second;
   buffer.completed = true;
+  buffer.put_issued = issued;
   if (files_.completions == nullptr || buffer.is_layers) return;
 
   auto row = std::make_shared<Row>();
@@ -400,6 +425,9 @@ void RunRecorder::completion_written(NodeId node, const Completion& completion, 
   row->bytes = std::min(completion.length, buffer.size);
   row->visible = visible;
   row->may_be_seen = buffer.may_be_seen;
+  row->numbers = std::move(buffer.numbers);
+  buffer.numbers.clear();
+  std::sort(row->numbers.begin(), row->numbers.end());
   buffer.row = row;
   invisible_.push(std::move(row));
   if (wake_at_ && !visible.is_never()) wake_at_(visible);
@@ -411,18 +439,27 @@ void RunRecorder::settle(Time now) {
   while (!invisible_.empty() && invisible_.top()->visible <= now) {
     std::shared_ptr<Row> row = invisible_.top();
     invisible_.pop();
-    row->crc = checksum(*row);
+    row->crc = checksum(*row, {});
+    row->data_crc = row->numbers.empty() ? row->crc : checksum(*row, row->numbers);
     rows_.push_back(std::move(row));
   }
   write_ready_rows();
 }
 
-std::string RunRecorder::checksum(const Row& row) {
+std::string RunRecorder::checksum(const Row& row, const std::vector<std::uint64_t>& numbers) {
   if (!read_buffer_) return "-";
   std::uint32_t crc = 0;
   for (std::uint64_t done = 0; done < row.bytes; done += scratch_.size()) {
     read_buffer_(row.node, row.pid, VirtualAddress{row.head.value() + done}, std::min(row.bytes - done, kPieceBytes),
                  scratch_);
+    const std::uint64_t end = done + scratch_.size();
+    auto number = std::upper_bound(numbers.begin(), numbers.end(), done,
+                                   [](std::uint64_t from, std::uint64_t at) { return from < at + kNumberBytes; });
+    for (; number != numbers.end() && *number < end; ++number) {
+      const std::uint64_t first = std::max(*number, done);
+      const std::uint64_t last = std::min(*number + kNumberBytes, end);
+      std::fill_n(scratch_.begin() + static_cast<std::ptrdiff_t>(first - done), last - first, std::uint8_t{0});
+    }
     crc = libdeflate_crc32(crc, scratch_.data(), scratch_.size());
   }
   return fmt::format("{:08x}", crc);
@@ -436,9 +473,10 @@ void RunRecorder::write_ready_rows() {
 }
 
 void RunRecorder::write_row(const Row& row) {
-  *files_.completions << fmt::format("{},{},{},{},{},{},{},{}\n", row.rank.value(), row.window, row.epoch.value(),
+  *files_.completions << fmt::format("{},{},{},{},{},{},{},{}{}\n", row.rank.value(), row.window, row.epoch.value(),
                                      row.buffer, row.length, row.crc, to_ns_string(row.visible),
-                                     row.seen.is_never() ? std::string{} : to_ns_string(row.seen));
+                                     row.seen.is_never() ? std::string{} : to_ns_string(row.seen),
+                                     has_catch_all_ ? "," + row.data_crc : std::string{});
 }
 
 void RunRecorder::write_put(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) {

@@ -91,6 +91,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
 
   const RunTotals& totals() const { return totals_; }
   const Histogram& put_to_completion() const { return put_to_completion_; }
+  const Histogram& put_to_seen() const { return put_to_seen_; }
   const Histogram& put_to_ack() const { return put_to_ack_; }
   const StageBreakdown& breakdown() const { return breakdown_; }
   /// Delivered payload bytes over time (whole run).
@@ -139,6 +140,7 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   void packet_ignored(NodeId node, const Packet& packet, const char* why, Time at) override;
   void message_refused(NodeId node, const MessageRef& message, Outcome reason, Time at) override;
   void packet_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
+  void record_placed(NodeId node, const PlacedPacket& packet, std::uint64_t buffer_offset, Time at) override;
   void message_counted(NodeId node, const MessageRef& message, BufferId buffer, Time at) override;
   void node_crashed(NodeId node, Time at) override;
   void window_rewound(NodeId node, WindowId slot, Epoch epoch, const std::vector<RewoundBuffer>& buffers,
@@ -174,16 +176,19 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   LastCounted& last_counted(NodeId node, BufferId buffer);
   void take_number(NodeId node, BufferId buffer, PhysicalAddress word);
   LastCounted take_last_counted(NodeId node, const Completion& completion);
-  void sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
+  /// When the put was issued whose delivery completed the epoch; never: no sample.
+  Time sample_completion(NodeId node, const Completion& completion, Time at, Time visible);
   void write_ready_rows();
   void write_row(const Row& row);
-  std::string checksum(const Row& row);
+  /// Of the buffer's bytes; with `numbers` at these offsets, in order, as zeros.
+  std::string checksum(const Row& row, const std::vector<std::uint64_t>& numbers);
   void write_put(const PutRecord& put, const char* status, Time ack, std::uint32_t tries);
   std::string put_row(const PutRecord& put, const char* status, Time ack, std::uint32_t tries) const;
   void note_unmatched(std::string line);
   bool is_measured(RankId rank) const;
 
   const Trace& trace_;
+  bool has_catch_all_;  ///< the trace: then completions.csv has another column
   PutRegistry& registry_;
   Files files_;
   ReadBuffer read_buffer_;
@@ -193,6 +198,8 @@ class RunRecorder : public NicObserver, public PlayerObserver, public DriverObse
   InstantRows call_rows_;
   RunTotals totals_;
   Histogram put_to_completion_{"put issued to the completion word of its epoch visible; one sample an epoch"};
+  Histogram put_to_seen_{
+      "put issued to when the core that waits for its epoch knows; of the samples before, those waited for"};
   Histogram put_to_ack_{"put issued to its end at the sender's NIC; puts that ended ok"};
   StageBreakdown breakdown_;
   RateSeries delivered_;

@@ -13,6 +13,7 @@
 #include "base/units.hpp"
 #include "nic/on_chip_bytes.hpp"
 #include "report/limits.hpp"
+#include "report/nic_state.hpp"
 #include "report/recorder.hpp"
 #include "report/recovery_log.hpp"
 #include "report/scoreboard.hpp"
@@ -30,6 +31,7 @@ struct RunReport {
   std::vector<std::pair<std::string, std::string>> key_ranges;
 
   OnChipBytes on_chip;  ///< of one NIC
+  NicStates states;
 
   Time end;                       ///< of the last event
   std::uint64_t cycles = 0;       ///< of nic.clock until then

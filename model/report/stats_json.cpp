@@ -255,6 +255,25 @@ void write_on_chip(JsonWriter& json, const OnChipBytes& bytes) {
   json.close_object();
 }
 
+void write_state_bytes(JsonWriter& json, const NicStateBytes& bytes) {
+  boost::mp11::mp_for_each<boost::describe::describe_members<NicStateBytes, boost::describe::mod_public>>(
+      [&](auto member) { json.number(member.name, bytes.*member.pointer); });
+  json.number("total", bytes.total());
+}
+
+/// What the run asked of the NICs.
+void write_nic_state(JsonWriter& json, const NicStates& states) {
+  json.open_object("nic_state_bytes");
+  json.open_object("all");
+  write_state_bytes(json, states.all);
+  json.close_object();
+  json.open_object("largest");
+  json.number("node", states.node.value());
+  write_state_bytes(json, states.largest);
+  json.close_object();
+  json.close_object();
+}
+
 }  // namespace
 
 std::uint64_t packets_per_wall_s(const RunReport& report) {
@@ -307,10 +326,12 @@ void write_stats_json(std::ostream& out, const RunReport& report) {
   if (report.recovery != nullptr) write_recovery(json, *report.recovery);
   json.open_object("latency_ns");
   write_histogram(json, "put_to_completion", report.recorder->put_to_completion());
+  write_histogram(json, "put_to_seen", report.recorder->put_to_seen());
   write_histogram(json, "put_to_ack", report.recorder->put_to_ack());
   json.close_object();
   json.open_object("latency_quantiles");
   write_quantiles(json, "put_to_completion", report.recorder->put_to_completion());
+  write_quantiles(json, "put_to_seen", report.recorder->put_to_seen());
   write_quantiles(json, "put_to_ack", report.recorder->put_to_ack());
   json.close_object();
 
@@ -335,6 +356,7 @@ void write_stats_json(std::ostream& out, const RunReport& report) {
   json.close_object();
   write_remedies(json, report);
   write_on_chip(json, report.on_chip);
+  write_nic_state(json, report.states);
   json.raw("config", boost::json::serialize(report.config));
   json.close_object();
 }

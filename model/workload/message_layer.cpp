@@ -1,6 +1,7 @@
 #include "workload/message_layer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.hpp"
@@ -25,12 +26,18 @@ Time copy_time(Rate rate, std::uint64_t bytes) {
 
 }  // namespace
 
-/// How far a message has come: what passes between two points belongs to one stage.
+/// How far a message has come: what passes between two points belongs to one part of its way. The parts count when the
+/// message is received; of one that never is, nobody knows the rest.
 struct MessageLayer::Timeline {
+  static constexpr std::array<TimeSum MessageStats::*, 7> kSums{
+      &MessageStats::send_copy_ns,   &MessageStats::credit_wait_ns, &MessageStats::handshake_ns,
+      &MessageStats::transfer_ns,    &MessageStats::matching_ns,    &MessageStats::late_receiver_ns,
+      &MessageStats::receive_copy_ns};  ///< in order of Part
   Time issued;
   Time last;
   bool measured = false;  ///< as long as `period` is the board's
   std::uint32_t period = 0;
+  std::array<Time, kSums.size()> parts{};
 };
 
 struct MessageLayer::Envelope {
@@ -202,7 +209,7 @@ std::shared_ptr<MessageLayer::Request> MessageLayer::new_request(const Operation
 
 void MessageLayer::send(const Operation& operation) {
   const std::shared_ptr<Request> request = new_request(operation);
-  request->timeline = std::make_shared<Timeline>(Timeline{now(), now(), board_.is_measured(rank_), board_.period_});
+  request->timeline = std::make_shared<Timeline>(Timeline{now(), now(), board_.is_measured(rank_), board_.period_, {}});
   Outgoing outgoing;
   outgoing.seed = operation.seed;
   outgoing.envelope.tag = operation.tag;
@@ -212,7 +219,7 @@ void MessageLayer::send(const Operation& operation) {
     outgoing.envelope.kind = Envelope::Kind::eager;
     outgoing.payload = operation.size;
     outgoing.request = request;
-    copy(operation.size, *request->timeline, &MessageStats::send_copy_ns);
+    copy(operation.size, *request->timeline, Part::send_copy);
   } else {
     outgoing.envelope.kind = Envelope::Kind::request;
     outgoing.envelope.sender = request;
@@ -236,7 +243,7 @@ void MessageLayer::receive(const Operation& operation) {
   }
   Envelope envelope = std::move(*found);
   from.unexpected.erase(found);
-  pass(*envelope.timeline, &MessageStats::late_receiver_ns);
+  pass(*envelope.timeline, Part::late_receiver);
   if (envelope.kind == Envelope::Kind::eager) {
     deliver(*request, envelope);
     if (envelope.size > 0) driver_.space().free(envelope.memory);
@@ -293,7 +300,7 @@ void MessageLayer::issue(Peer& to, Outgoing& outgoing) {
     outgoing.seed = puts_++;
     if (envelope.timeline == nullptr || counts(*envelope.timeline)) ++board_.stats_.control;
   }
-  if (is_eager || envelope.kind == Envelope::Kind::request) pass(*envelope.timeline, &MessageStats::credit_wait_ns);
+  if (is_eager || envelope.kind == Envelope::Kind::request) pass(*envelope.timeline, Part::credit_wait);
   envelope.credits = std::exchange(to.owed, 0);
   const auto lane = static_cast<std::uint32_t>(to.sent++ % (config_.slots + kCreditSlots));
   board_.layers_[to.rank.index()]->peer(rank_).envelopes.push_back(envelope);
@@ -421,21 +428,21 @@ void MessageLayer::arrived(Peer& from, Envelope& envelope) {
       cleared(from, envelope);
       return;
     case Envelope::Kind::eager:
-      pass(*envelope.timeline, &MessageStats::transfer_ns);
+      pass(*envelope.timeline, Part::transfer);
       break;
     case Envelope::Kind::request:
-      pass(*envelope.timeline, &MessageStats::handshake_ns);
+      pass(*envelope.timeline, Part::handshake);
       break;
   }
   core().compute(config_.matching);
-  pass(*envelope.timeline, &MessageStats::matching_ns);
+  pass(*envelope.timeline, Part::matching);
   if (match(from, envelope)) return;
   if (counts(*envelope.timeline)) ++board_.stats_.unexpected;
   // Slots must not wait for receives: the payload moves to memory of the layer.
   if (envelope.kind == Envelope::Kind::eager && envelope.size > 0) {
     const VirtualAddress kept = allocate(envelope.size);
     move(envelope.memory, kept, envelope.size);
-    copy(envelope.size, *envelope.timeline, &MessageStats::receive_copy_ns);
+    copy(envelope.size, *envelope.timeline, Part::receive_copy);
     envelope.memory = kept;
   }
   from.unexpected.push_back(envelope);
@@ -461,7 +468,7 @@ void MessageLayer::deliver(Request& receive, Envelope& envelope) {
   const bool fits = envelope.size <= receive.issue.size;
   if (fits) {
     move(envelope.memory, receive.memory, envelope.size);
-    copy(envelope.size, *envelope.timeline, &MessageStats::receive_copy_ns);
+    copy(envelope.size, *envelope.timeline, Part::receive_copy);
   }
   received(receive, *envelope.timeline, envelope.size, false, fits ? Status::ok : Status::bad_argument);
 }
@@ -506,7 +513,7 @@ void MessageLayer::cleared(Peer& from, Envelope& answer) {
     end(*request, how);
     return;
   }
-  pass(*request->timeline, &MessageStats::handshake_ns);
+  pass(*request->timeline, Part::handshake);
   const CompletionPointer word =
       put(from, answer.mailbox, request->memory, request->issue.size, request->issue.seed, request.get());
   const bool ends_now = config_.send_end.get() == SendEnd::issued;
@@ -528,7 +535,7 @@ bool MessageLayer::take_payloads() {
       continue;
     }
     clearances_.erase(clearances_.begin() + static_cast<std::ptrdiff_t>(i));
-    pass(*receive->timeline, &MessageStats::transfer_ns);
+    pass(*receive->timeline, Part::transfer);
     tell([&](PlayerObserver& observer) { observer.buffer_freed(home_.node, receive->word.address); });
     driver_.free_completion(receive->word);
     received(*receive, *receive->timeline, receive->posted_bytes, true, Status::ok);
@@ -547,6 +554,7 @@ void MessageLayer::received(Request& receive, const Timeline& timeline, std::uin
     stats.received_bytes += size;
     stats.way_ns += now() - timeline.issued;
     stats.way.add(now() - timeline.issued);
+    for (std::size_t i = 0; i < timeline.parts.size(); ++i) stats.*Timeline::kSums[i] += timeline.parts[i];
     stats.span_ns += now() - board_.last_;
     board_.last_ = now();
   }
@@ -577,17 +585,17 @@ bool MessageLayer::counts(const Timeline& timeline) const {
   return timeline.measured && timeline.period == board_.period_;
 }
 
-void MessageLayer::pass(Timeline& timeline, TimeSum MessageStats::*stage) {
-  if (counts(timeline)) board_.stats_.*stage += now() - timeline.last;
+void MessageLayer::pass(Timeline& timeline, Part part) {
+  timeline.parts[static_cast<std::size_t>(part)] += now() - timeline.last;
   timeline.last = now();
 }
 
 /// The time that it takes a core; the bytes are another matter.
-void MessageLayer::copy(std::uint64_t bytes, Timeline& timeline, TimeSum MessageStats::*stage) {
+void MessageLayer::copy(std::uint64_t bytes, Timeline& timeline, Part part) {
   const Time time = copy_time(config_.memcpy_rate, bytes);
   core().compute(time);
   if (counts(timeline)) board_.stats_.copying_ns += time;
-  pass(timeline, stage);
+  pass(timeline, part);
 }
 
 void MessageLayer::move(VirtualAddress from, VirtualAddress to, std::uint64_t bytes) {

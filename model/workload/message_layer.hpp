@@ -34,8 +34,8 @@ namespace rvma {
 /// Bytes of an envelope: source, tag, size, kind, number, credits, and a request's own number.
 inline constexpr std::uint64_t kEnvelopeBytes = 32;
 
-/// Of messages issued in the measured region. The times of a message's way add up to `way_ns`: from its send's issue
-/// until its receiver has it in the program's buffer.
+/// Of messages issued in the measured region. The times of a message's way are those of received messages alone, and
+/// add up to `way_ns`: from its send's issue until its receiver has it in the program's buffer.
 struct MessageStats {
   Counter eager{"messages", "sent eagerly, and received"};
   Counter rendezvous{"messages", "sent after a rendezvous, and received"};
@@ -121,6 +121,16 @@ class MessageLayer {
   void gone();
 
  private:
+  /// Of a message's way.
+  enum class Part : std::uint8_t {
+    send_copy,
+    credit_wait,
+    handshake,
+    transfer,
+    matching,
+    late_receiver,
+    receive_copy,
+  };
   struct Timeline;
   struct Envelope;
   struct Request;
@@ -138,8 +148,8 @@ class MessageLayer {
   Peer& peer(RankId rank);
   std::shared_ptr<Request> new_request(const Operation& operation);
   bool counts(const Timeline& timeline) const;
-  void pass(Timeline& timeline, TimeSum MessageStats::*stage);
-  void copy(std::uint64_t bytes, Timeline& timeline, TimeSum MessageStats::*stage);
+  static void pass(Timeline& timeline, Part part);
+  void copy(std::uint64_t bytes, Timeline& timeline, Part part);
   void move(VirtualAddress from, VirtualAddress to, std::uint64_t bytes);
   VirtualAddress allocate(std::uint64_t bytes);
   void fill(VirtualAddress head, std::uint64_t bytes, std::uint64_t seed);

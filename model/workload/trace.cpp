@@ -100,6 +100,12 @@ const std::vector<std::string>& Trace::warnings() const { return impl_->checked.
 const std::vector<std::pair<RankId, Position>>& Trace::restart_blocks() const { return impl_->checked.restart_blocks; }
 
 bool Trace::has_messages() const { return !impl_->peers.empty(); }
+bool Trace::has_catch_all() const {
+  const auto opens = [](const auto& program) { return program != nullptr && program->has_catch_all; };
+  const auto& checked = impl_->checked;
+  return std::any_of(checked.programs.begin(), checked.programs.end(), opens) ||
+         std::any_of(checked.restart_programs.begin(), checked.restart_programs.end(), opens);
+}
 const std::vector<MessagePeer>& Trace::message_peers(RankId rank) const {
   static const std::vector<MessagePeer> nobody;
   return impl_->peers.empty() ? nobody : impl_->peers[rank.index()];

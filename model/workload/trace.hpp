@@ -134,6 +134,8 @@ class Trace {
   const std::vector<std::pair<RankId, Position>>& restart_blocks() const;
   /// Whether any rank sends or receives messages.
   bool has_messages() const;
+  /// Whether any rank opens a catch-all window.
+  bool has_catch_all() const;
   /// Everyone that the rank sends to or is sent to by, in order of rank; no block for a restart has messages.
   const std::vector<MessagePeer>& message_peers(RankId rank) const;
 

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "nic/descriptor.hpp"
 #include "workload/trace_syntax.hpp"
 
 namespace rvma::trace_detail {
@@ -306,6 +307,7 @@ class Checker {
       report_rank_range(statement_.destination, statement_.operation.rank.value());
     }
     check_message();
+    if ((statement_.operation.window_flags & kWindowCatchAll) != 0) program_->has_catch_all = true;
     count_statement();
     const std::uint64_t puts = statement_.operation.kind == OperationKind::put ? 1 : 0;
     std::uint64_t& operations = open_.empty() ? program_->operations : open_.back().operations;

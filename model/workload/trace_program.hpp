@@ -96,6 +96,7 @@ class Program {
   std::vector<Loop> loops;       ///< in the order of their `repeat`
   std::uint64_t operations = 0;  ///< unrolled; saturates
   std::uint64_t puts = 0;
+  bool has_catch_all = false;                               ///< opens such a window
   boost::unordered_flat_map<std::uint32_t, PeerUse> peers;  ///< by rank
 
   const std::vector<std::string>& names() const { return names_; }

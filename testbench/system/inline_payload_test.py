@@ -70,6 +70,18 @@ rank 0
         ring = self.run_file(trace, *INLINE, "--set", "nic.command.mode=ring")
         self.assertIn("nic.command.inline_payload has no effect in this run: nic.command.mode is ring", ring.stderr)
 
+    def test_the_software_of_rdma_writes_inline_in_either_mode(self):
+        """So the payload's length has an effect, and mode and fetch have none."""
+        trace = self.generate("pingpong", "--size", 64, "--iterations", 5)
+        for extra, lines in (([], []), (["--set", "nic.command.fetch=4"],
+                             ["rvma: warning: nic.command.fetch has no effect in this run: RDMA's software writes its descriptors inline"])):
+            ring = self.run_file(trace, "--protocol", "rdma", *INLINE, "--set", "nic.command.mode=ring", *extra)
+            self.assertEqual(ring.stderr.splitlines(), [
+                *lines, "rvma: warning: nic.command.mode has no effect in this run: the protocol is rdma"])
+        plain = self.run_file(trace, "--protocol", "rdma", *INLINE)
+        self.assertGreater(plain.stats()["units"]["node1.nic.command"]["inline_payloads"], 0)
+        self.assertEqual(ring.stats()["units"], plain.stats()["units"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -101,6 +101,32 @@ class Messages(SystemTest):
                 # 100 + 1000 bytes at the sender, and at the receiver, where the long one came unexpected.
                 self.assertAlmostEqual(stats["send_copy_ns"], 110)
 
+    def test_messages_that_are_not_received_have_no_parts(self):
+        """One without a receive, and, eager and long, one that does not fit: what they took is no part of the others' way."""
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  send rank=1 size=1000 tag=5
+  send rank=1 size=1000 tag=6
+  send rank=1 size=20000 tag=7
+  send as=b rank=1 size=1000
+  wait b
+rank 1
+  recv as=short rank=0 size=500 tag=6
+  recv as=shorter rank=0 size=500 tag=7
+  recv as=b rank=0 size=1000
+  wait short shorter b
+"""
+        parts = ["send_copy", "credit_wait", "handshake", "transfer", "matching", "late_receiver", "receive_copy"]
+        for name, options in self.variants():
+            with self.subTest(name):
+                stats = self.run_text(text, *options, "--set", "workload.messages.matching=100ns").stats()["units"]["messages"]
+                self.assertEqual((stats["eager"], stats["rendezvous"]), (1, 0))
+                self.assertAlmostEqual(sum(stats[f"{part}_ns"] for part in parts), stats["way_ns"], places=3)
+                self.assertEqual((stats["matching_ns"], stats["send_copy_ns"]), (100, 100))
+                # The core time of all copies is another figure: three at the sender, and two at the receiver.
+                self.assertEqual(stats["copying_ns"], 500)
+
     def test_eager_costs_two_copies(self):
         trace = self.generate("pingpong", "--messages", "--size", "8KiB", "--iterations", "20")
         means = []
@@ -207,7 +233,9 @@ rank 1
         self.assertIn("rendezvous handshake", result.stdout)
         self.assertIn("Messages: 10, the same status and bytes in each", result.stdout)
         self.assertNotIn("Completions:", result.stdout)
-        runs = json.loads((out / "compare.json").read_text())["runs"]
+        told = json.loads((out / "compare.json").read_text())
+        self.assertEqual([told[f"same_{what}"] for what in ("completions", "statuses", "messages")], [None, None, True])
+        runs = told["runs"]
         self.assertEqual([run["messages"]["rendezvous"] for run in runs], [10, 10, 10])
         # A file of messages that an earlier comparison has left is none of the next one's.
         result = self.rvma("compare", self.generate("pingpong", "--iterations", "5"), "--out", out)

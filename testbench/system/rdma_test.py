@@ -1,5 +1,6 @@
 """The RDMA baseline, through the program itself: the same traces, the same bytes, and what each rule of order is for."""
 
+import csv
 import gzip
 import json
 import os
@@ -579,7 +580,7 @@ class KeysOfTheOther(SystemTest):
         calls.write_text(EVERY_CALL)
         random = self.generate("random", "--ranks", 6, "--count", 30, "--size", "16KiB")
         keys = {key["key"]: key for key in self.keys()}
-        for protocol, others, count in (("rvma", "rdma.", 19), ("rdma", "nic.", 28)):
+        for protocol, others, count in (("rvma", "rdma.", 19), ("rdma", "nic.", 29)):
             runs = [(trace, ["--protocol", protocol, *settings(FAULTS)]) for trace in (calls, random)]
             every = settings((name, key["default"]) for name, key in keys.items() if name.startswith(others))
             idle, *_ = self.figures(random, *runs[0][1], *every)
@@ -803,6 +804,86 @@ class Compare(SystemTest):
         self.assertIn("Completions: 40, the same length and bytes in each", result.stdout)
         self.assertGreater(runs["rdma"]["put_to_completion_p50_ns"], 2 * runs["rvma"]["put_to_completion_p50_ns"])
 
+    def told(self, out):
+        """What compare.json says of the runs together."""
+        told = json.loads((out / "compare.json").read_text())
+        return [told[f"same_{what}"] for what in ("completions", "statuses", "messages")], told["differences"]
+
+    def test_records_are_the_same_but_for_the_numbers_of_messages(self):
+        """A catch-all window's records hold these, and the two NICs number messages otherwise: the exchange is two messages."""
+        trace = self.tmp / "caught.trace"
+        trace.write_text("rvma-trace 1\nranks 2\nrank 1\n  init_window c mailbox=2 threshold=3op placement=managed catch_all\n"
+                         "  post_buffer c as=cb size=2MiB\n  barrier\n  wait cb\nrank 0\n  barrier\n"
+                         # A record, and the number in it, that straddles what is read of a buffer at a time.
+                         "  put as=r rank=1 mailbox=99 size=1048516\n  wait r\n  put as=s rank=1 mailbox=98 size=64\n  wait s\n"
+                         "  put as=t rank=1 mailbox=97 size=64\n  wait t\n")
+        result, out = self.compare(trace, "--check")
+        self.assertIn("Completions: 1, the same length and bytes in each\nPuts and gets: 3, the same status in each\n", result.stdout)
+        self.assertEqual(self.told(out), ([True, True, None], []))
+        rows = [csv.DictReader((out / name / "completions.csv").read_text().splitlines()) for name in ("rvma", "rdma")]
+        (rvma,), (rdma,) = rows
+        self.assertNotEqual(rvma["crc32"], rdma["crc32"])
+        self.assertEqual(rvma["data_crc32"], rdma["data_crc32"])
+        self.assertNotEqual(rvma["data_crc32"], rvma["crc32"])
+
+    def test_what_differs_is_told(self):
+        # One buffer for two puts: on RVMA the earlier one gets it, on RDMA that of the rank which has a queue pair already.
+        trace = self.tmp / "who.trace"
+        trace.write_text("rvma-trace 1\nranks 3\nrank 1\n  init_window w mailbox=1 threshold=1op\n  post_buffer w as=a size=64\n"
+                         "  init_window v mailbox=2 threshold=1op\n  post_buffer v as=c size=64\n  barrier\n  barrier\n"
+                         "  wait a c\nrank 0\n  barrier\n  put as=first rank=1 mailbox=2 size=64\n  wait first\n  barrier\n  compute 1us\n"
+                         "  put as=p rank=1 mailbox=1 size=64\nrank 2\n  barrier\n  barrier\n  put as=q rank=1 mailbox=1 size=64\n")
+        result, out = self.compare(trace, "--set", "nic.reliability.rnr_tries=0")
+        flags, differences = self.told(out)
+        self.assertEqual(flags, [False, False, None])
+        self.assertEqual(differences, [f"{run}: {what}" for what in ("1 of 2 completions", "2 of 3 puts and gets")
+                                       for run in ("rdma", "rdma_tracked")])
+        self.assertRegex(result.stdout, r"(?m)^RDMA tracked: 2 of 3 puts and gets have another status than RVMA's: ")
+
+    def test_a_core_sees_a_completion_when_it_has_woken_up(self):
+        """On RVMA; in RDMA the waiting core has written the word itself."""
+        _, out = self.compare(self.generate("pingpong", "--iterations", 20), "--set", "host.core.mwait_wakeup=300ns")
+        runs = {run["name"]: run for run in json.loads((out / "compare.json").read_text())["runs"]}
+        for name, later in (("rvma", 300), ("rdma", 0), ("rdma_tracked", 0)):
+            stats = json.loads((out / name / "stats.json").read_text())
+            completion, seen = (stats["latency_ns"][f"put_to_{what}"] for what in ("completion", "seen"))
+            self.assertEqual((completion["count"], seen["count"]), (40, 40))
+            for figure in ("min", "mean", "max"):
+                self.assertAlmostEqual(seen[figure] - completion[figure], later, places=3)
+            self.assertAlmostEqual(runs[name]["put_to_seen_mean_ns"], seen["mean"], places=1)
+        # Nobody waits for a buffer.
+        result, out = self.compare(self.generate("pingpong", "--messages", "--iterations", 5))
+        self.assertRegex(result.stdout, r"(?m)^put to seen by core, mean \(ns\) ( +-){3}$")
+        self.assertEqual({run["put_to_seen_mean_ns"] for run in json.loads((out / "compare.json").read_text())["runs"]}, {0})
+
+    def test_what_nics_hold_is_counted_alike(self):
+        """Beside queue pairs and regions RDMA has unfinished messages and receives; bitmaps are as long as what may be in flight."""
+        trace = self.tmp / "many.trace"
+        trace.write_text(MANY.replace("    wait p\n", "").replace("as=p\n  end\n", "as=p\n  end\n  wait all\n"))
+        found = {}
+        for window, receives in ((256, 256), (65536, 256), (256, 16)):
+            _, out = self.compare(trace, "--set", f"nic.reliability.window={window}", "--set", f"rdma.receives={receives}")
+            stats = {name: json.loads((out / name / "stats.json").read_text()) for name in ("rvma", "rdma", "rdma_tracked")}
+            for run in json.loads((out / "compare.json").read_text())["runs"]:
+                self.assertEqual(run["nic_state_bytes"], stats[run["name"]]["nic_state_bytes"]["all"]["total"])
+            found[window, receives] = stats
+        for (window, receives), stats in found.items():
+            state = {name: run["nic_state_bytes"]["all"] for name, run in stats.items()}
+            units = {name: run["units"] for name, run in stats.items()}
+            bound = {name: sum(units[name][f"node{n}.nic.delivery"]["bound"] for n in (0, 1)) for name in units}
+            # A message is bound there as long as its binding lives.
+            self.assertEqual(bound["rvma"], units["rvma"]["node1.nic.window_calls"]["bindings_peak"])
+            self.assertGreater(min(bound.values()), 0)
+            self.assertEqual(state["rvma"]["bindings"], bound["rvma"] * (64 + window // 8))
+            self.assertEqual(state["rdma"]["messages"], bound["rdma"] * 60)
+            self.assertEqual(state["rdma_tracked"]["messages"], bound["rdma_tracked"] * (60 + window // 8))
+            for name in ("rdma", "rdma_tracked"):
+                self.assertEqual(state[name]["receives"], 2 * receives * 40)
+                self.assertEqual(state[name]["windows"] + state[name]["bindings"], 0)
+                self.assertEqual(state[name]["regions"],
+                                 64 * sum(units[name][f"node{n}.nic.receive.regions"]["entries"] for n in (0, 1)))
+            self.assertEqual(stats["rvma"]["nic_state_bytes"]["largest"], {"node": 1, **state["rvma"]})
+
     def test_a_wrong_choice_shows(self):
         trace = self.tmp / "many.trace"
         trace.write_text(MANY)
@@ -817,8 +898,44 @@ class Compare(SystemTest):
         result = self.rvma("compare", trace)
         self.expect_error(result, "unknown operation 'putt'")
         self.assertEqual(result.stderr.count("putt"), 1)
-        self.expect_error(self.rvma("compare"), "no trace given")
+        self.expect_error(self.rvma("compare"), "no trace given; expected rvma compare TRACE")
         self.expect_error(self.rvma("compare", trace, "--protocol", "rdma"), "compare runs both")
+
+    def test_an_option_without_its_value_is_named(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        for option in ("--out", "--limit", "--timeline"):
+            with self.subTest(option):
+                self.expect_error(self.rvma("compare", trace, option), f"{option}: cannot be used so: the required argument")
+
+    def test_tracking_is_its_own(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        why = "compare runs a NIC without it and one with it"
+        for value in ("on", "off"):
+            result = self.rvma("compare", trace, "--set", f"rdma.ooo_tracking={value}")
+            self.expect_error(result, f"rdma.ooo_tracking: {why}")
+            self.assertEqual(result.stderr.count("\n"), 1)
+        # A file may be for other commands, too.
+        config = self.tmp / "tracks.json"
+        config.write_text('{"rdma": {"ooo_tracking": "on"}}')
+        result, out = self.compare(trace, "--config", config)
+        self.assertEqual(result.stderr, f"rdma: rvma: warning: rdma.ooo_tracking has no effect here: {why}\n")
+        self.assertEqual([json.loads((out / name / "stats.json").read_text())["config"]["rdma"]["ooo_tracking"]
+                          for name in ("rvma", "rdma", "rdma_tracked")], ["off", "off", "on"])
+
+    def test_each_run_records_a_file_of_its_own(self):
+        trace = self.generate("pingpong", "--iterations", 2)
+        self.compare(trace, "--timeline", self.tmp / "time.line.json", f"--pcap={self.tmp / 'packets'}")
+        for name, protocol in (("rvma", "rvma"), ("rdma", "rdma"), ("rdma_tracked", "rdma")):
+            told = json.loads((self.tmp / f"time.line.{name}.json").read_text())["otherData"]
+            self.assertEqual(told["protocol"], protocol)
+            self.assertGreater((self.tmp / f"packets.{name}").stat().st_size, 1000)
+        self.assertFalse((self.tmp / "time.line.json").exists() or (self.tmp / "packets").exists())
+        for arguments, why in ((["--timeline", ""], "--timeline: no file"), (["--pcap", f"{self.tmp}/"], "is a directory"),
+                               (["--timeline", "x.json", "--pcap", "x.json"], "the same file as that of --timeline"),
+                               (["--pcap-nodes", "0"], "expected --pcap FILE with it"),
+                               (["--timeline", "x.json", "--timeline", "y.json"], "cannot be specified more than once")):
+            with self.subTest(arguments):
+                self.expect_error(self.rvma("compare", trace, *arguments), why)
 
     def test_without_out_nothing_is_left(self):
         scratch = self.tmp / "scratch"
@@ -857,6 +974,7 @@ class Compare(SystemTest):
         result, out = self.compare(trace, "--limit", "60us", status=1)
         self.assertEqual({run["name"]: run["partial"] for run in json.loads((out / "compare.json").read_text())["runs"]},
                          {"rvma": False, "rdma": True, "rdma_tracked": True})
+        self.assertEqual(self.told(out), ([None, None, None], []))
         self.assertNotIn("RVMA: partial", result.stdout)
         self.assertIn("RDMA: partial, not compared\nRDMA tracked: partial, not compared\n", result.stdout)
         self.assertNotIn("Completions:", result.stdout)

@@ -66,7 +66,10 @@ class Study(SystemTest):
         self.assertIn("64 mailboxes, 64 buffers", many["one each", "RVMA"][0])
         for mailboxes in ("one for all", "one each"):
             self.assertTrue(many[mailboxes, "RDMA"][0].startswith("65 queue pairs"), many)
+            self.assertIn(", 256 receives", many[mailboxes, "RDMA"][0])
             self.assertGreater(int(many[mailboxes, "RDMA"][4]), 64)
+        self.assertEqual(many["one each", "RVMA"][1], f"{64 * (60 + 43 + 28):,}")
+        self.assertEqual(many["one each", "RDMA"][1], f"{65 * 64 + 64 * 64 + 256 * 40:,}")
         self.assertEqual(many["one for all", "RVMA"][4], "0")
         self.assertGreater(int(many["one each", "RVMA"][4]), 64)
 

@@ -459,6 +459,33 @@ TEST(DeliveryUnit, ANewGenerationCutsOffWhatTheOldOneHasBound) {
   EXPECT_EQ(bench.unit->stats().silences.value(), 0U);
 }
 
+TEST(DeliveryUnit, CountsWhatIsBoundHoweverThatEnds) {
+  CutOffBench bench;
+  const auto most = [&] { return bench.unit->stats().bound.value(); };
+  const auto both = [&](std::uint32_t generation) {
+    bench.bind(0, 0, generation);
+    bench.bind(1, 1, generation);
+    EXPECT_EQ(most(), 2U) << generation;
+  };
+  // Two at a time, each time after what was there has ended, been cut off by a new generation, been given up by its
+  // sender, or fallen silent.
+  bench.script.at(ns(100), [&] {
+    both(1);
+    bench.unit->end(CutOffBench::ref(0), ns(100));
+    bench.unit->admit(*bench.packet(0, 0, 0, 2));
+    bench.unit->bind(CutOffBench::ref(0, 2), 10);
+    bench.unit->admit(*bench.packet(1, 1, 0, 2));
+    bench.unit->bind(CutOffBench::ref(1, 2), 11);
+    bench.unit->bind(CutOffBench::ref(1, 2), 11);
+    EXPECT_EQ(most(), 2U);
+  });
+  bench.script.at(Time::from_us(100), [&] { both(3); });
+  bench.script.at(Time::from_us(101), [&] { bench.bind(2, 2, 3); });
+  run_until(Time::from_us(200));
+  EXPECT_EQ(most(), 3U);
+  EXPECT_EQ(bench.bindings.cuts.size(), 6U);
+}
+
 TEST(DeliveryUnit, ASourceThatIsSilentForTooLongIsCutOffAndNotBefore) {
   CutOffBench bench;
   bench.script.at(Time::from_us(1), [&] { bench.bind(0, 0); });

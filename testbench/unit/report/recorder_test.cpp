@@ -127,6 +127,49 @@ TEST_F(RecorderTest, ARowWaitsForItsWaitAndHoldsTheOthersBack) {
   EXPECT_EQ(completions().size(), 3U);
 }
 
+TEST_F(RecorderTest, NumbersInRecordsAreLeftOutOfASecondChecksum) {
+  ErrorList errors;
+  trace_ = Trace::from_text(
+      "rvma-trace 1\nranks 2\nrank 1\ninit_window w mailbox=1 threshold=1 catch_all\n"
+      "init_window v mailbox=2 threshold=1\npost_buffer w as=b0 size=4KiB\npost_buffer w as=b1 size=4KiB\n",
+      "test", errors);
+  ASSERT_TRUE(errors.empty());
+  const auto rows = [&](std::uint8_t number) {
+    build(true);
+    const Buffer caught = nic().issue_post(64, &kB0, &kW);
+    const Buffer plain = nic().issue_post(64, &kB1, &kW);
+    for (const Buffer& buffer : {caught, plain}) {
+      nic().take_post(buffer);
+      recorder().buffer_unnamed(kReceiver, buffer.word);
+    }
+    for (std::uint64_t i = 0; i < 64; ++i) nic().host().byte(caught.head, i) = 1;
+    nic().host().byte(caught.head, 8 + 24) = number;
+    PlacedPacket record;
+    record.buffer = caught.id;
+    record.payload_length = 32;
+    recorder().record_placed(kReceiver, record, 8, nic().now());
+    recorder().completion_written(kReceiver, FakeNic::completion_of(caught, 0, 64), Time::from_ns(9),
+                                  Time::from_ns(10));
+    recorder().completion_written(kReceiver, FakeNic::completion_of(plain, 1, 0), Time::from_ns(9), Time::from_ns(10));
+    recorder().finish(Time::from_ns(20));
+    return completions();
+  };
+  const std::vector<std::string> one = rows(1);
+  const std::vector<std::string> two = rows(2);
+  ASSERT_EQ(one.size(), 2U);
+  EXPECT_NE(one[0], two[0]);
+  const auto field = [](const std::string& row, std::size_t place) {
+    std::istringstream in(row);
+    std::string text;
+    for (std::size_t i = 0; i <= place; ++i) std::getline(in, text, ',');
+    return text;
+  };
+  EXPECT_NE(field(one[0], 5), field(two[0], 5));
+  EXPECT_EQ(field(one[0], 8), field(two[0], 8));
+  EXPECT_NE(field(one[0], 8), field(one[0], 5));
+  EXPECT_EQ(one[1], "1,w,1,b1,0,00000000,10,,00000000");
+}
+
 TEST_F(RecorderTest, ABufferThatIsNamedNoMoreHoldsNothingBack) {
   const Buffer first = nic().issue_post(64, &kB0, &kW);
   const Buffer second = nic().issue_post(64, &kB1, &kW);
@@ -363,6 +406,33 @@ TEST_F(RecorderTest, TheSampleIsThePutWhoseDeliveryCompletedTheEpoch) {
   completion.left = {};
   nic().claim(completion);
   EXPECT_EQ(recorder().put_to_completion().count(), 1U);
+}
+
+TEST_F(RecorderTest, APutIsSeenWhenTheFirstWaitForItsBufferEnds) {
+  const auto complete = [&](const Buffer& buffer, std::uint64_t epoch) {
+    Put put = nic().put(100);
+    nic().deliver(put, buffer, epoch, 0);
+    nic().complete(buffer, epoch, 100);
+  };
+  const Buffer buffer = nic().post(100);
+  complete(buffer, 0);
+  EXPECT_EQ(recorder().put_to_seen().count(), 0U) << "nobody waits";
+  const Time known = nic().now() + Time::from_us(1);
+  recorder().wait_seen(kReceiver, buffer.word, known);
+  recorder().wait_seen(kReceiver, buffer.word, known + Time::from_us(1));
+  EXPECT_EQ(recorder().put_to_seen().count(), 1U);
+  EXPECT_EQ(recorder().put_to_seen().max(), known) << "the put was issued at 0";
+  // What a rewind takes back has not been seen, and what came before the first mark does not count.
+  const Buffer rewound = nic().post(100);
+  complete(rewound, 1);
+  recorder().window_rewound(kReceiver, test::kSlot, Epoch{1}, {RewoundBuffer{rewound.id, rewound.word}}, nic().now());
+  recorder().wait_seen(kReceiver, rewound.word, known);
+  EXPECT_EQ(recorder().put_to_seen().count(), 1U);
+  const Buffer before = nic().post(100);
+  complete(before, 2);
+  recorder().marked(RankId{0}, true, nic().now());
+  recorder().wait_seen(kReceiver, before.word, nic().now());
+  EXPECT_EQ(recorder().put_to_seen().count(), 0U);
 }
 
 TEST_F(RecorderTest, StagesAreThoseOfTheLastPacketAndWaitingForAnEarlierEpochIsCompletionWrite) {

@@ -100,6 +100,10 @@ TEST(StatsJson, SaysWhatWidensShortensAndWaits) {
   run.report.waits = {{Stage::context, "node0.nic.contexts", Time::from_ps(1500)}};
   run.report.on_chip.windows = 7;
   run.report.on_chip.receive_buffer = 35;
+  run.report.states.all.queue_pairs = 5;
+  run.report.states.all.receives = 8;
+  run.report.states.largest.receives = 8;
+  run.report.states.node = NodeId{1};
   const json::value parsed = json::parse(text_of(run.report));
   EXPECT_EQ(json::serialize(parsed.at("limits").at(0).at("widened_by")),
             R"([{"key":"a.lanes","effect":"powers_of_two"},{"key":"a.generation","effect":"steps"}])");
@@ -111,6 +115,9 @@ TEST(StatsJson, SaysWhatWidensShortensAndWaits) {
   EXPECT_EQ(parsed.at("shortened_by").as_array().size(), kShortenings.size());
   EXPECT_EQ(parsed.at("on_chip_bytes").at("windows").to_number<std::uint64_t>(), 7U);
   EXPECT_EQ(parsed.at("on_chip_bytes").at("total").to_number<std::uint64_t>(), 42U);
+  EXPECT_EQ(parsed.at("nic_state_bytes").at("all").at("total").to_number<std::uint64_t>(), 13U);
+  EXPECT_EQ(parsed.at("nic_state_bytes").at("largest").at("node").to_number<std::uint64_t>(), 1U);
+  EXPECT_EQ(parsed.at("nic_state_bytes").at("largest").at("receives").to_number<std::uint64_t>(), 8U);
 }
 
 TEST(StatsJson, QuantilesRiseFromTheLeastToTheGreatest) {
@@ -149,7 +156,7 @@ TEST(StatsJson, HasEveryKeyThatOthersRelyOn) {
   expect_keys(totals.at("refusals"), {"no_mailbox", "closed", "bad_key", "stale", "no_buffer", "bounds", "busy"});
   expect_keys(totals.at("packets"),
               {"sent", "delivered", "dropped", "duplicate", "retransmitted", "corrupt", "out_of_order"});
-  for (const char* latency : {"put_to_completion", "put_to_ack"}) {
+  for (const char* latency : {"put_to_completion", "put_to_seen", "put_to_ack"}) {
     expect_keys(parsed.at("latency_ns").at(latency), {"count", "min", "mean", "p50", "p99", "p999", "max"});
   }
   expect_keys(parsed, {"bandwidth_gbps", "units", "limits", "bottleneck", "config"});
