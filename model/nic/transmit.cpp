@@ -40,6 +40,11 @@ bool is_read_answer(const PutRequest& request) {
   return request.purpose == Purpose::rdma && request.rdma.operation == RdmaOperation::read_answer;
 }
 
+/// Whether the message has its place in the order of an RDMA queue pair.
+bool has_order(const PutRequest& request) {
+  return request.purpose == Purpose::rdma && request.rdma.operation != RdmaOperation::read;
+}
+
 /// What stands in a packet that only fills its number: the message, and packet 1 of no bytes. That contradicts itself,
 /// so that it changes nothing wherever it arrives, even if nothing else of its message ever did.
 DataHeader filler(MessageId message) {
@@ -125,6 +130,9 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
     return true;
   }
   entry.packets = static_cast<std::uint32_t>(packets);
+  if (has_order(put)) {
+    entry.request.descriptor.offset = peers_[entry.peer]->queue_pairs[put.rdma.queue_pair].messages++;
+  }
   // 3. Its page list is fetched while it waits for its turn.
   if (!put.descriptor.single_page && length > 0) fetch_list_piece(index, 0, when);
   queue_put(index);
@@ -848,7 +856,9 @@ void Transmit::give_up(Index peer_index, Time at) {
   peer.first_blind = Time::max();
   peer.sending = kNone;
   while (!peer.waiting.empty()) peer.waiting.pop();
-  // 2. Every open put to the peer ends, those too that wait for their turn or a retry.
+  peer.queue_pairs.clear();
+  // 2. Every open put to the peer ends, those too that wait for their turn or a retry. What comes meanwhile, because
+  // there is room again, takes entries that this has passed.
   for (Index index = 0; index < puts_.made(); ++index) {
     if (puts_[index].open && puts_[index].peer == peer_index) end_put(index, Outcome::timeout, at);
   }

@@ -147,6 +147,10 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     PayloadRef list_piece;
     std::uint32_t list_piece_entries = 0;  ///< 0: no read outstanding
   };
+  /// Of the RDMA NIC, by its number at the peer, in the present generation.
+  struct QueuePair {
+    std::uint64_t messages = 0;  ///< numbered so far: each states its place in the queue pair's order
+  };
   struct Peer {
     Peer(NodeId node_id, const TransmitLimits& limits) : node(node_id), context(limits) {}
     NodeId node;
@@ -157,9 +161,10 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     Index sending = kNone;           ///< put whose packets are being cut
     bool in_turn = false;            ///< stands in turn_
     bool is_fetched = false;         ///< its context is being read, to go on sending
-    FifoRing<PacketPtr> answers;     ///< that came while its context was in host memory
-    Time watched = Time::max();      ///< earliest entry in watches_
-    bool waits = false;              ///< for an answer
+    boost::unordered_flat_map<std::uint32_t, QueuePair> queue_pairs;
+    FifoRing<PacketPtr> answers;  ///< that came while its context was in host memory
+    Time watched = Time::max();   ///< earliest entry in watches_
+    bool waits = false;           ///< for an answer
     // Time for which the next packet found the window full: before the present time, and since when.
     Time window_waited_before;
     Time window_full_since = Time::max();

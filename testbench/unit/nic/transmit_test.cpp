@@ -122,6 +122,15 @@ struct Bench {
     request.doorbell = ns(90);
     return request;
   }
+  /// Message number `n` of an RDMA queue pair; its address is its number.
+  static PutRequest message(std::uint32_t n, std::uint32_t queue_pair, RdmaOperation operation = RdmaOperation::send) {
+    PutRequest request = put(n, 64);
+    request.purpose = Purpose::rdma;
+    request.descriptor.mailbox = Mailbox{n};
+    request.descriptor.offset = 0;
+    request.rdma = {operation, queue_pair, 0};
+    return request;
+  }
   void submit(Time when, const PutRequest& request, bool expected = true) {
     script.at(when, [=] { EXPECT_EQ(transmit->submit(request, Cycles{when.ps() / 1000}), expected); });
   }
@@ -689,6 +698,53 @@ TEST(Transmit, ASilentPeerIsGivenUpAndTheNextPutOpensANewGeneration) {
   bench.acknowledge(later + Time::from_us(5), 1, 1, {}, 2);
   run_until(later + Time::from_us(6));
   EXPECT_EQ(bench.ended(5), Outcome::ok);
+}
+
+// A message of an RDMA queue pair states its place in the queue pair's order.
+TEST(Transmit, MessagesOfAQueuePairAreNumberedAnewInEachGeneration) {
+  Bench bench;
+  const auto message = [&](std::uint32_t n, std::uint32_t queue_pair, RdmaOperation operation = RdmaOperation::send) {
+    return Bench::message(n, queue_pair, operation);
+  };
+  bench.submit(ns(100), message(0, 30));
+  bench.submit(ns(100), message(1, 30, RdmaOperation::read));
+  bench.submit(ns(100), message(2, 31));
+  bench.submit(ns(100), message(3, 30, RdmaOperation::read_answer));
+  bench.submit(ns(100), message(4, 30, RdmaOperation::write));
+  PutRequest elsewhere = message(5, 30);
+  elsewhere.descriptor.destination_node = NodeId{2};
+  bench.submit(ns(100), elsewhere);
+  run_until(ns(2000));
+  const auto places = [&](std::uint32_t generation) {
+    std::map<std::uint64_t, std::uint64_t> all;
+    for (const auto& [packet, at] : bench.egress.sent) {
+      if (packet->transport.generation == generation) all[packet->data.mailbox.value()] = packet->data.offset;
+    }
+    return all;
+  };
+  EXPECT_EQ(places(1), (std::map<std::uint64_t, std::uint64_t>{{0, 0}, {1, 0}, {2, 0}, {3, 1}, {4, 2}, {5, 0}}));
+  const Time later = bench.patience() + Time::from_us(20);
+  bench.submit(later, message(6, 30));
+  bench.submit(later, message(7, 30));
+  run_until(later + ns(2000));
+  EXPECT_EQ(bench.transmit->stats().peers_given_up.value(), 2U);
+  EXPECT_EQ(places(2), (std::map<std::uint64_t, std::uint64_t>{{6, 0}, {7, 1}}));
+}
+
+// Whoever waits for room asks again as soon as the first put has ended.
+TEST(Transmit, WhatIsSubmittedWhileAPeerIsGivenUpIsNotGivenUpWithIt) {
+  Bench bench([](NicConfig& config) { config.transmit.open_puts = 3; });
+  for (std::uint32_t n = 0; n < 3; ++n) bench.submit(ns(100), Bench::put(n, 64));
+  bench.submit(ns(100), Bench::put(3, 64), false);
+  std::uint32_t next = 3;
+  bench.transmit->on_room([&] {
+    while (next < 6 && bench.transmit->submit(Bench::put(next, 64), Cycles{SimContext::now().ps() / 1000})) ++next;
+  });
+  run_until(bench.patience() + Time::from_us(20));
+  for (std::uint32_t n = 0; n < 3; ++n) EXPECT_EQ(bench.ended(n), Outcome::timeout);
+  EXPECT_GE(next, 4U);
+  for (std::uint32_t n = 3; n < 6; ++n) EXPECT_EQ(bench.ended(n), Outcome::pending);
+  EXPECT_EQ(bench.egress.sent.back().first->transport.generation, 2U);
 }
 
 TEST(Transmit, ALostPacketIsReadAndSentAgainFromItsOwnPlace) {
