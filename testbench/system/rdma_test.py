@@ -189,6 +189,16 @@ class Rdma(RdmaTest):
         rdma = self.run_file(traces[1][1], *RDMA, "--limit", "50ms", *settings(few))
         self.assertEqual(set(self.statuses(rdma).values()), {"ok"})
 
+    def test_few_receives_cost_one_packet_a_pause_and_client(self):
+        clients, messages = 12, 16
+        trace = self.generate("incast", "--ranks", clients + 1, "--count", messages, "--size", "2KiB", "--shared")
+        for tracking in ("off", "on"):
+            result = self.run_file(trace, *RDMA, "--set", "rdma.receives=4", "--set", f"rdma.ooo_tracking={tracking}")
+            self.assertEqual(set(self.statuses(result).values()), {"ok"})
+            pauses = result.stats()["sim"]["time_ns"] / 5000
+            # Beside those that ask, every message may be refused as often as it was sent at the wrong time.
+            self.assertLess(self.total(result, ".transmit", "retries"), clients * (pauses + messages))
+
     # ------------------------------------------------------------------------------------------ rules of order
 
     def test_auto_takes_the_fastest_that_is_right(self):
