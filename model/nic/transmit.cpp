@@ -40,6 +40,17 @@ bool is_read_answer(const PutRequest& request) {
   return request.purpose == Purpose::rdma && request.rdma.operation == RdmaOperation::read_answer;
 }
 
+/// Whether it stands in its queue pair's queue: an answer to a read does not wait behind what its node asks for.
+bool is_stoppable(const PutRequest& request) {
+  return request.purpose == Purpose::rdma && request.rdma.operation != RdmaOperation::read &&
+         request.rdma.operation != RdmaOperation::read_answer;
+}
+
+/// Whether the message has its place in the order of an RDMA queue pair.
+bool has_order(const PutRequest& request) {
+  return request.purpose == Purpose::rdma && request.rdma.operation != RdmaOperation::read;
+}
+
 /// What stands in a packet that only fills its number: the message, and packet 1 of no bytes. That contradicts itself,
 /// so that it changes nothing wherever it arrives, even if nothing else of its message ever did.
 DataHeader filler(MessageId message) {
@@ -125,6 +136,9 @@ bool Transmit::submit(const PutRequest& put, Cycles at) {
     return true;
   }
   entry.packets = static_cast<std::uint32_t>(packets);
+  if (has_order(put)) {
+    entry.request.descriptor.offset = peers_[entry.peer]->queue_pairs[put.rdma.queue_pair].messages++;
+  }
   // 3. Its page list is fetched while it waits for its turn.
   if (!put.descriptor.single_page && length > 0) fetch_list_piece(index, 0, when);
   queue_put(index);
@@ -136,6 +150,7 @@ Transmit::Index Transmit::take_entry(Purpose purpose) {
   const Index index = puts_.take();
   Put& put = puts_[index];
   put.open = true;
+  put.asks = false;
   put.tries = 0;
   put.first_page = 0;
   put.pages.clear();
@@ -207,14 +222,92 @@ void Transmit::finish(Index peer, const TransmitContext::Ended& message, Time at
   Put& put = puts_[message.put];
   // What is not cut yet of a message that has ended is not sent.
   if (peers_[peer]->sending == message.put) peers_[peer]->sending = kNone;
-  // A queue pair's message that finds no receive posted asks for ever, as with InfiniBand's rnr_retry = 7.
-  const bool may_retry = put.tries <= config_.reliability.rnr_tries || put.request.purpose == Purpose::rdma;
-  if (is_retried(message.outcome) && may_retry) {
-    retries_.push({at + config_.reliability.rnr_delay, message.put, put.uses});
-    arm_timer();
+  const bool has_queue = is_stoppable(put.request);
+  if (has_queue && is_retried(message.outcome)) {
+    stop(message.put, at);
     return;
   }
+  // What an RDMA NIC is asked for is asked for again for ever.
+  const bool may_retry = put.tries <= config_.reliability.rnr_tries || put.request.purpose == Purpose::rdma;
+  if (is_retried(message.outcome) && may_retry) {
+    retry_later(message.put, at);
+    return;
+  }
+  if (put.asks) was_taken(message.put, at);
   end_put(message.put, message.outcome, at);
+}
+
+void Transmit::retry_later(Index index, Time at) {
+  puts_[index].refused = at;
+  retries_.push({at + config_.reliability.rnr_delay, index, puts_[index].uses});
+  arm_timer();
+}
+
+void Transmit::send_again(Index index, Time at) {
+  Put& put = puts_[index];
+  if (put.tries > 0) {
+    put.began = at;
+    stats_.retry_wait_ns += at - put.refused;
+  }
+  queue_put(index);
+}
+
+// ---------------------------------------------------------------------------------------------- stopped queue pairs
+
+Transmit::QueuePair& Transmit::queue_pair_of(const Put& put) {
+  return peers_[put.peer]->queue_pairs.at(put.request.rdma.queue_pair);
+}
+
+/// A queue pair's message has found no receive. As with InfiniBand (rnr_retry = 7) the queue pair stops, and the
+/// message is asked for again for ever; what was sent behind it is refused, too, and waits with it.
+void Transmit::stop(Index index, Time at) {
+  Put& put = puts_[index];
+  QueuePair& queue_pair = queue_pair_of(put);
+  const bool was_asking = put.asks;
+  put.refused = at;
+  hold(queue_pair, index);
+  // 1. Those of it that are not sent yet are not sent now.
+  const bool was_stopped = std::exchange(queue_pair.is_stopped, true);
+  FifoRing<Index>& waiting = peers_[put.peer]->waiting;
+  for (std::size_t left = was_stopped ? 0 : waiting.size(); left > 0; --left) {
+    const Index next = waiting.pop();
+    const PutRequest& request = puts_[next].request;
+    if (is_stoppable(request) && request.rdma.queue_pair == put.request.rdma.queue_pair) {
+      hold(queue_pair, next);
+    } else {
+      waiting.push(next);
+    }
+  }
+  // 2. The pause. What was sent before the queue pair stopped says nothing new.
+  if (was_stopped && !was_asking && queue_pair.asking > 0) return;
+  queue_pair.burst = 1;
+  if (!std::exchange(queue_pair.pauses, true)) retry_later(index, at);
+}
+
+void Transmit::hold(QueuePair& queue_pair, Index index) {
+  if (std::exchange(puts_[index].asks, false)) --queue_pair.asking;
+  queue_pair.held.emplace(puts_[index].request.descriptor.offset, index);
+}
+
+/// The first ones go again.
+void Transmit::ask(QueuePair& queue_pair, Time at) {
+  for (std::uint32_t left = queue_pair.burst; left > 0 && !queue_pair.held.empty(); --left) {
+    const Index first = queue_pair.held.begin()->second;
+    queue_pair.held.erase(queue_pair.held.begin());
+    puts_[first].asks = true;
+    ++queue_pair.asking;
+    send_again(first, at);
+  }
+  queue_pair.is_stopped = !queue_pair.held.empty();
+}
+
+/// One that was asked for again has been taken, or has ended otherwise.
+void Transmit::was_taken(Index index, Time at) {
+  QueuePair& queue_pair = queue_pair_of(puts_[index]);
+  puts_[index].asks = false;
+  if (--queue_pair.asking > 0 || queue_pair.pauses) return;
+  queue_pair.burst *= 2;
+  ask(queue_pair, at);
 }
 
 void Transmit::end_put(Index index, Outcome outcome, Time at) {
@@ -400,6 +493,13 @@ bool Transmit::locate(Index index, std::uint64_t offset, std::uint32_t length, S
 void Transmit::queue_put(Index index) {
   Put& put = puts_[index];
   put.next_packet = 0;
+  if (is_stoppable(put.request)) {
+    QueuePair& queue_pair = queue_pair_of(put);
+    if (queue_pair.is_stopped && !put.asks) {
+      hold(queue_pair, index);
+      return;
+    }
+  }
   peers_[put.peer]->waiting.push(index);
   take_turn(put.peer);
 }
@@ -798,9 +898,12 @@ void Transmit::run_timer() {
     const Retry retry = retries_.pop();
     Put& put = puts_[retry.put];
     if (!put.open || put.uses != retry.uses) continue;
-    put.began = now();
-    stats_.retry_wait_ns += config_.reliability.rnr_delay;
-    queue_put(retry.put);
+    if (is_stoppable(put.request)) {
+      queue_pair_of(put).pauses = false;
+      ask(queue_pair_of(put), now());
+    } else {
+      send_again(retry.put, now());
+    }
   }
   // 2. Peers from which nothing was heard for too long.
   while (!watches_.empty() && watches_.top().due <= now()) {
@@ -848,7 +951,9 @@ void Transmit::give_up(Index peer_index, Time at) {
   peer.first_blind = Time::max();
   peer.sending = kNone;
   while (!peer.waiting.empty()) peer.waiting.pop();
-  // 2. Every open put to the peer ends, those too that wait for their turn or a retry.
+  peer.queue_pairs.clear();
+  // 2. Every open put to the peer ends, those too that wait for their turn or a retry. What comes meanwhile, because
+  // there is room again, takes entries that this has passed.
   for (Index index = 0; index < puts_.made(); ++index) {
     if (puts_[index].open && puts_[index].peer == peer_index) end_put(index, Outcome::timeout, at);
   }

@@ -5,6 +5,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <systemc>
@@ -133,6 +134,7 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     PutRequest request;
     Time commanded;
     Time began;          ///< the current sending: commanded, or the end of the wait after a refusal
+    Time refused;        ///< when that wait began
     Time window_waited;  ///< of its peer, when it was commanded
     Index peer = kNone;
     MessageId message;
@@ -141,11 +143,23 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     std::uint32_t tries = 0;        ///< messages opened for it
     std::uint32_t uses = 0;         ///< of this table entry: tells late answers for an earlier put apart
     bool open = false;
+    bool asks = false;  ///< one of its queue pair's `asking`
     // Page list: entries [first_page, first_page + pages.size()) are here; the next piece may be on its way.
     std::vector<PhysicalAddress> pages;
     std::uint64_t first_page = 0;
     PayloadRef list_piece;
     std::uint32_t list_piece_entries = 0;  ///< 0: no read outstanding
+  };
+  /// Of the RDMA NIC, by its number at the peer, in the present generation.
+  struct QueuePair {
+    std::uint64_t messages = 0;  ///< numbered so far: each states its place in the queue pair's order
+    /// Messages of it have found no receive: all that are not under way are held, by their places. The first one is
+    /// asked for again after the pause; then two, if it was taken, then four, until none is held.
+    bool is_stopped = false;
+    bool pauses = false;
+    std::uint32_t asking = 0;  ///< asked for again, and not ended
+    std::uint32_t burst = 1;   ///< so many at a time
+    std::map<std::uint64_t, Index> held;
   };
   struct Peer {
     Peer(NodeId node_id, const TransmitLimits& limits) : node(node_id), context(limits) {}
@@ -157,9 +171,10 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
     Index sending = kNone;           ///< put whose packets are being cut
     bool in_turn = false;            ///< stands in turn_
     bool is_fetched = false;         ///< its context is being read, to go on sending
-    FifoRing<PacketPtr> answers;     ///< that came while its context was in host memory
-    Time watched = Time::max();      ///< earliest entry in watches_
-    bool waits = false;              ///< for an answer
+    boost::unordered_flat_map<std::uint32_t, QueuePair> queue_pairs;
+    FifoRing<PacketPtr> answers;  ///< that came while its context was in host memory
+    Time watched = Time::max();   ///< earliest entry in watches_
+    bool waits = false;           ///< for an answer
     // Time for which the next packet found the window full: before the present time, and since when.
     Time window_waited_before;
     Time window_full_since = Time::max();
@@ -219,6 +234,14 @@ class Transmit : public Component, public TransmitIf, public AckSinkIf, public D
   void empty_unreadable(Reading& reading);
   Counter& ended(Outcome outcome);
   void finish(Index peer, const TransmitContext::Ended& message, Time at);
+  // Queue pairs whose messages find no receive
+  QueuePair& queue_pair_of(const Put& put);
+  void retry_later(Index index, Time at);
+  void stop(Index index, Time at);
+  void hold(QueuePair& queue_pair, Index index);
+  void ask(QueuePair& queue_pair, Time at);
+  void was_taken(Index index, Time at);
+  void send_again(Index index, Time at);
   // Page lists
   std::uint64_t pages_of(const Put& put) const;
   void fetch_list_piece(Index index, std::uint64_t first, Time at);

@@ -177,7 +177,8 @@ void Provider::bind(Process& process, const ControlMessage& request) {
     say(process, request.rank, refusal);
     return;
   }
-  has_bound(found.window);
+  // Where the mailbox has no window, a catch-all window has taken it.
+  has_bound(bound.window);
   auto inbound = std::make_unique<Inbound>();
   inbound->pid = process.pid;
   inbound->rank = request.rank;
@@ -203,7 +204,7 @@ void Provider::bind(Process& process, const ControlMessage& request) {
     return;
   }
   grant(process, request, ticket, kept);
-  if (Advertising* const advertising = advertising_of(found.window)) advertise(process, *advertising);
+  if (Advertising* const advertising = advertising_of(bound.window)) advertise(process, *advertising);
 }
 
 void Provider::grant(Process& process, const ControlMessage& request, std::uint32_t ticket, const Inbound& inbound) {

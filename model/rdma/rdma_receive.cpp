@@ -194,6 +194,8 @@ void RdmaReceive::decide(PacketPtr packet, Cycles cycle) {
       place(std::move(packet), message, admission.binding, cycle);
       return;
     case MessageState::unseen:
+      state_.hear(message.source, message.generation, due_);
+      tell(due_, at);
       if (packet->data.rdma.operation == RdmaOperation::none) {
         ignore(*packet, "mismatch", stats_.mismatches);
         drop(*packet, message, at);
@@ -208,7 +210,7 @@ void RdmaReceive::decide(PacketPtr packet, Cycles cycle) {
 
 void RdmaReceive::open(PacketPtr packet, const MessageRef& message, Cycles cycle) {
   const Time at = now();
-  RdmaState::Opened opened = state_.open(message.source, message.generation, packet->data);
+  RdmaState::Opened opened = state_.open(message.source, packet->data);
   tell(opened.due, at);
   if (opened.malformed) {
     ignore(*packet, "mismatch", stats_.mismatches);

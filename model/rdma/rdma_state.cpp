@@ -71,11 +71,20 @@ RdmaState::Route RdmaState::route_of(std::uint32_t queue_pair, const Descriptor&
 
 Pid RdmaState::owner_of(std::uint32_t queue_pair) const { return queue_pairs_.at(queue_pair)->pid; }
 
-std::uint64_t RdmaState::next_in_order(std::uint32_t queue_pair) { return queue_pairs_.at(queue_pair)->sent++; }
-
 // -------------------------------------------------------------------------------------------------------- messages
 
-RdmaState::Opened RdmaState::open(NodeId source, std::uint32_t generation, const DataHeader& header) {
+void RdmaState::hear(NodeId source, std::uint32_t generation, std::vector<DueCqe>& due) {
+  const auto [latest, is_first] = generations_.try_emplace(source, generation);
+  if (is_first || std::exchange(latest->second, generation) == generation) return;
+  std::set<std::uint32_t> numbers;
+  for (const auto& [number, queue_pair] : queue_pairs_) {
+    const bool is_managed = (number & kManagement) != 0;
+    if (!is_managed && queue_pair->route.peer == source) numbers.insert(number);
+  }
+  for (const std::uint32_t number : numbers) begin_anew(*queue_pairs_.at(number), number, due);
+}
+
+RdmaState::Opened RdmaState::open(NodeId source, const DataHeader& header) {
   Opened answer;
   if (!is_well_cut(header, mtu_)) {
     answer.malformed = true;
@@ -87,13 +96,15 @@ RdmaState::Opened RdmaState::open(NodeId source, std::uint32_t generation, const
     answer.outcome = Outcome::no_mailbox;
     return answer;
   }
+  QueuePair& own = *queue_pair->second;
   Message message;
   message.open = true;
-  message.pid = queue_pair->second->pid;
+  message.pid = own.pid;
   message.source = source;
   message.id = header.message;
   message.rdma = header.rdma;
   message.order = header.offset;
+  message.place = own.first + header.offset;
   message.length = header.message_length;
   message.missing = header.message_length;
   message.address = header.mailbox.value();
@@ -102,20 +113,14 @@ RdmaState::Opened RdmaState::open(NodeId source, std::uint32_t generation, const
       header.rdma.operation == RdmaOperation::send || header.rdma.operation == RdmaOperation::write_immediate;
   if (header.rdma.operation != RdmaOperation::send) answer.outcome = locate(header, message);
   if (answer.outcome == Outcome::pending && uses_receive) {
-    QueuePair& own = *queue_pair->second;
-    if (std::exchange(own.generation, generation) != generation) own.not_ready.clear();
-    const bool may_take = is_managed || may_take_receive(own, message.order);
+    const bool may_take = is_managed || may_take_receive(own, message.place);
     answer.outcome = may_take ? take_receive(own.pid, message) : Outcome::no_buffer;
-    if (answer.outcome == Outcome::no_buffer && !is_managed) own.not_ready.insert(message.order);
+    if (answer.outcome == Outcome::no_buffer && !is_managed) own.not_ready.insert(message.place);
   }
-  if (answer.outcome != Outcome::no_buffer) queue_pair->second->not_ready.erase(message.order);
+  if (answer.outcome != Outcome::no_buffer) own.not_ready.erase(message.place);
   if (answer.outcome != Outcome::pending) {
     // It will not come again: what is behind it need not wait for it.
-    if (tracks_order_ && !is_managed && answer.outcome != Outcome::no_buffer) {
-      std::vector<DueCqe> due;
-      pass(*queue_pair->second, header.offset, {}, due);
-      answer.due = std::move(due);
-    }
+    if (tracks_order_ && !is_managed && answer.outcome != Outcome::no_buffer) pass(own, message.place, {}, answer.due);
     return answer;
   }
   // Its length is that of memory that exists, by now.
@@ -136,14 +141,38 @@ Outcome RdmaState::locate(const DataHeader& header, Message& message) {
   return Outcome::pending;
 }
 
+/// The peer has given up what it had open, and has set the queue pair up again, so to say. What has come of the
+/// generation before keeps its place in the order, also where it is on its way to memory still; what has not come never
+/// will, and nothing waits for it any more.
+void RdmaState::begin_anew(QueuePair& queue_pair, std::uint32_t number, std::vector<DueCqe>& due) {
+  queue_pair.not_ready.clear();
+  if (!tracks_order_) return;
+  // 1. Its messages on their way.
+  std::set<std::uint64_t> arriving;
+  for (Index index = 0; index < messages_.made(); ++index) {
+    const Message& message = messages_[index];
+    if (message.open && !message.cut && message.rdma.queue_pair == number) arriving.insert(message.place);
+  }
+  // 2. The gaps before the last one that has come.
+  std::uint64_t end = queue_pair.next_whole;
+  if (!queue_pair.waiting.empty()) end = std::max(end, queue_pair.waiting.rbegin()->first + 1);
+  if (!arriving.empty()) end = std::max(end, *arriving.rbegin() + 1);
+  for (std::uint64_t place = queue_pair.next_whole; place < end; ++place) {
+    if (arriving.count(place) == 0) queue_pair.waiting.try_emplace(place);
+  }
+  // 3. The new generation comes behind it.
+  queue_pair.first = end;
+  tell_waiting(queue_pair, due);
+}
+
 /// Messages of a queue pair take receives in their order, once one was refused: it comes again, and none may overtake
 /// it. And where messages are told in order, as many receives are kept as messages are waited for before this one is
 /// told: else those behind one that finds none would hold all of them.
-bool RdmaState::may_take_receive(const QueuePair& queue_pair, std::uint64_t order) const {
-  if (!queue_pair.not_ready.empty() && *queue_pair.not_ready.begin() < order) return false;
-  if (!tracks_order_ || order <= queue_pair.next_whole) return true;
+bool RdmaState::may_take_receive(const QueuePair& queue_pair, std::uint64_t place) const {
+  if (!queue_pair.not_ready.empty() && *queue_pair.not_ready.begin() < place) return false;
+  if (!tracks_order_ || place <= queue_pair.next_whole) return true;
   const auto queue = receives_.find(queue_pair.pid.value());
-  return queue != receives_.end() && queue->second->size() > order - queue_pair.next_whole;
+  return queue != receives_.end() && queue->second->size() > place - queue_pair.next_whole;
 }
 
 Outcome RdmaState::take_receive(Pid pid, Message& message) {
@@ -154,7 +183,7 @@ Outcome RdmaState::take_receive(Pid pid, Message& message) {
     message.memory = queue->second->front().memory;
   }
   message.has_receive = true;
-  message.receive = queue->second->pop().id;
+  message.receive = queue->second->pop();
   return Outcome::pending;
 }
 
@@ -211,7 +240,7 @@ RdmaState::Counted RdmaState::count(Index index, std::uint64_t payload_offset, s
 
 bool RdmaState::cqe_of(const Message& message, DueCqe& due) {
   due.cqe.immediate = message.rdma.immediate;
-  due.cqe.id = message.receive;
+  due.cqe.id = message.receive.id;
   switch (message.rdma.operation) {
     case RdmaOperation::send:
       due.cqe.kind = CqeKind::received;
@@ -240,15 +269,19 @@ void RdmaState::signal(Message& message, std::vector<DueCqe>& due) {
   DueCqe entry{queue_pair.pid, {}};
   if (cqe_of(message, entry)) own.push_back(entry);
   if (tracks_order_ && (message.rdma.queue_pair & kManagement) == 0) {
-    pass(queue_pair, message.order, std::move(own), due);
+    pass(queue_pair, message.place, std::move(own), due);
   } else {
     due.insert(due.end(), own.begin(), own.end());
   }
 }
 
-/// The message at `order` is over, with entries of its own; tells what need not wait any more.
-void RdmaState::pass(QueuePair& queue_pair, std::uint64_t order, std::vector<DueCqe> own, std::vector<DueCqe>& due) {
-  queue_pair.waiting[order] = std::move(own);
+/// The message at `place` is over, with entries of its own; tells what need not wait any more.
+void RdmaState::pass(QueuePair& queue_pair, std::uint64_t place, std::vector<DueCqe> own, std::vector<DueCqe>& due) {
+  queue_pair.waiting[place] = std::move(own);
+  tell_waiting(queue_pair, due);
+}
+
+void RdmaState::tell_waiting(QueuePair& queue_pair, std::vector<DueCqe>& due) {
   for (auto next = queue_pair.waiting.begin(); next != queue_pair.waiting.end() && next->first == queue_pair.next_whole;
        next = queue_pair.waiting.erase(next)) {
     due.insert(due.end(), next->second.begin(), next->second.end());
@@ -260,13 +293,17 @@ void RdmaState::cut_off(Index index, std::vector<DueCqe>& due) {
   Message& message = messages_[index];
   message.cut = true;
   if (tracks_order_ && (message.rdma.queue_pair & kManagement) == 0) {
-    pass(*queue_pairs_.at(message.rdma.queue_pair), message.order, {}, due);
+    pass(*queue_pairs_.at(message.rdma.queue_pair), message.place, {}, due);
   }
   if (message.on_their_way == 0) release(index);
 }
 
 void RdmaState::release(Index index) {
-  messages_[index].open = false;
+  Message& message = messages_[index];
+  message.open = false;
+  // Nobody has been told of the receive: it is the next one's again.
+  if (message.cut && message.has_receive && !message.signalled)
+    receives_.at(message.pid.value())->push(message.receive);
   messages_.give_back(index);
 }
 

@@ -86,21 +86,22 @@ class RdmaState {
   /// `request`: of a management queue pair, whose destination it names.
   Route route_of(std::uint32_t queue_pair, const Descriptor& request) const;
   Pid owner_of(std::uint32_t queue_pair) const;
-  /// Place of the next message in its queue pair's order.
-  std::uint64_t next_in_order(std::uint32_t queue_pair);
 
   // -- Receiver
   struct Opened {
     Outcome outcome = Outcome::pending;  ///< pending: go on with `message`; else refused
     bool malformed = false;              ///< ignore the packet
     Index message = 0;
-    std::vector<DueCqe> due;  ///< entries that waited for a message which is refused now
+    std::vector<DueCqe> due;  ///< entries that waited for messages which are refused now
   };
-  /// First packet of a message. Refusals: no_mailbox (no such queue pair, or it belongs to another peer), bad_key (no
-  /// such region), bounds, no_buffer (no receive is posted, or an earlier message of the queue pair has been refused
-  /// so: the sender asks again). `generation`: of the sender's context; with a new one it has given up what it asked
-  /// before.
-  Opened open(NodeId source, std::uint32_t generation, const DataHeader& header);
+  /// A message's first packet, of the sender's context `generation`. With a new one the sender has given up all that it
+  /// had open, and numbers the messages of each queue pair from 0 again. Entries that waited for what never comes are
+  /// appended to `due`.
+  void hear(NodeId source, std::uint32_t generation, std::vector<DueCqe>& due);
+  /// First packet of a message that was heard. Refusals: no_mailbox (no such queue pair, or it belongs to another
+  /// peer), bad_key (no such region), bounds, no_buffer (no receive is posted, or an earlier message of the queue pair
+  /// has been refused so: the sender asks again).
+  Opened open(NodeId source, const DataHeader& header);
   /// Whether a later packet agrees with its message.
   bool agrees(Index message, const DataHeader& header) const;
   /// Where the packet's payload goes.
@@ -150,11 +151,11 @@ class RdmaState {
   struct QueuePair {
     Pid pid;
     Route route;
-    std::uint64_t sent = 0;                                ///< messages
+    // Places in the order of all its messages, of whatever generation.
+    std::uint64_t first = 0;                               ///< place of the present generation's message 0
     std::uint64_t next_whole = 0;                          ///< messages of the peer before this one have been signalled
     std::map<std::uint64_t, std::vector<DueCqe>> waiting;  ///< whole, but not all before them
-    std::set<std::uint64_t> not_ready;  ///< places in its order of messages that were refused for want of a receive
-    std::uint32_t generation = 0;       ///< of the peer's context
+    std::set<std::uint64_t> not_ready;                     ///< of messages that were refused for want of a receive
   };
   struct Receive {
     TranslatedRegion memory;
@@ -167,7 +168,8 @@ class RdmaState {
     NodeId source;
     MessageId id;
     RdmaHeader rdma;
-    std::uint64_t order = 0;
+    std::uint64_t order = 0;  ///< number in its queue pair and generation
+    std::uint64_t place = 0;  ///< in the order of its queue pair
     std::uint64_t length = 0;
     std::uint64_t address = 0;
     std::uint32_t key = 0;
@@ -176,7 +178,7 @@ class RdmaState {
     std::uint64_t missing = 0;       ///< bytes not counted
     std::uint32_t on_their_way = 0;  ///< packets
     bool has_receive = false;
-    std::uint64_t receive = 0;  ///< id of the posted receive that it uses up
+    Receive receive;  ///< that it uses up
     bool signalled = false;
     std::vector<bool> seen;  ///< packets on their way or counted, of a message of more than one
   };
@@ -188,10 +190,12 @@ class RdmaState {
   };
 
   Outcome locate(const DataHeader& header, Message& message);
-  bool may_take_receive(const QueuePair& queue_pair, std::uint64_t order) const;
+  void begin_anew(QueuePair& queue_pair, std::uint32_t number, std::vector<DueCqe>& due);
+  bool may_take_receive(const QueuePair& queue_pair, std::uint64_t place) const;
   Outcome take_receive(Pid pid, Message& message);
   void signal(Message& message, std::vector<DueCqe>& due);
-  void pass(QueuePair& queue_pair, std::uint64_t order, std::vector<DueCqe> own, std::vector<DueCqe>& due);
+  static void pass(QueuePair& queue_pair, std::uint64_t place, std::vector<DueCqe> own, std::vector<DueCqe>& due);
+  static void tell_waiting(QueuePair& queue_pair, std::vector<DueCqe>& due);
   bool cqe_of(const Message& message, DueCqe& due);
   void release(Index index);
 
@@ -200,6 +204,7 @@ class RdmaState {
   std::uint64_t postings_ = 0;
   boost::unordered_flat_map<std::uint32_t, TranslatedRegion> regions_;
   boost::unordered_flat_map<std::uint32_t, std::unique_ptr<QueuePair>> queue_pairs_;
+  boost::unordered_flat_map<NodeId, std::uint32_t> generations_;  ///< of the peers' contexts
   boost::unordered_flat_map<std::uint16_t, std::unique_ptr<FifoRing<Receive>>> receives_;
   SlotTable<Message> messages_;
   SlotTable<Read> reads_;

@@ -100,7 +100,6 @@ void WorkUnit::prepare(PutRequest& request) {
       ++stats_.writes;
       break;
   }
-  descriptor.offset = state_.next_in_order(number);
 }
 
 bool WorkUnit::answer(NodeId asker, const DataHeader& request, const Descriptor& answer) {
@@ -110,7 +109,6 @@ bool WorkUnit::answer(NodeId asker, const DataHeader& request, const Descriptor&
   PutRequest put;
   put.descriptor = answer;
   put.descriptor.destination_node = asker;
-  put.descriptor.offset = state_.next_in_order(request.rdma.queue_pair);
   put.purpose = Purpose::rdma;
   put.doorbell = now();
   put.rdma = {RdmaOperation::read_answer, state_.route_of(request.rdma.queue_pair, put.descriptor).queue_pair,

@@ -112,6 +112,46 @@ rank 2
   wait q
 """
 
+# A window whose buffers are advertised, next to a catch-all window that takes what names no window: before the window's
+# first message, between its messages, and when it has ended an epoch or closed.
+CATCH_ALL = """rvma-trace 1
+ranks 3
+rank 0
+  init_window w mailbox=0x10 threshold=1op
+  repeat 4
+    post_buffer w as=b size=64
+  end
+  init_window c mailbox=0x11 threshold=2op placement=managed catch_all
+  post_buffer c as=c0 size=20000
+  post_buffer c as=c1 size=20000
+  barrier
+  barrier
+  wait b.1 c0
+  {end} w
+  barrier
+  wait c1
+rank 1
+  barrier
+  put as=early rank=0 mailbox=99 size=100
+  wait early
+  put as=p0 rank=0 mailbox=0x10 size=64
+  put as=p1 rank=0 mailbox=0x10 size=64
+  put as=between rank=0 mailbox=98 size=9000
+  wait all
+  barrier
+  barrier
+  put as=p2 rank=0 mailbox=0x10 size=64
+  wait p2
+rank 2
+  barrier
+  barrier
+  put as=late rank=0 mailbox=99 size=0
+  wait late
+  put as=last rank=0 mailbox=97 size=9000
+  wait last
+  barrier
+"""
+
 
 class Advertised(RdmaTest):
     def test_everything_has_the_same_outcome_as_on_rvma(self):
@@ -209,6 +249,18 @@ rank 0
             self.assertGreaterEqual(self.software(result, "advertised_writes"), 1)
             self.assertLessEqual(self.software(result, "revocations"), 1)
             self.assertEqual(len(self.completions(result)), 12)
+
+    def test_a_catch_all_window_beside_it(self):
+        for end in ("get_epoch", "inc_epoch", "close_window"):
+            text = CATCH_ALL.format(end=end)
+            rvma = self.run_text(text)
+            for faults in ([], FAULTS):
+                rdma = self.run_text(text, *ADVERTISED, *settings(faults))
+                self.assertEqual(self.statuses(rdma), self.statuses(rvma))
+                # A record holds the message's number, which is the protocol's own.
+                lengths = [[row[:5] for row in self.completions(result)] for result in (rdma, rvma)]
+                self.assertEqual(*lengths)
+                self.assertEqual(self.software(rdma, "advertised_writes"), 1 if end == "close_window" else 2)
 
     def test_who_waits_for_a_window_that_closes_itself_gets_an_answer(self):
         for pause in (0, 5, 10, 30):

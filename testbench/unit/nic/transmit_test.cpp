@@ -122,6 +122,15 @@ struct Bench {
     request.doorbell = ns(90);
     return request;
   }
+  /// Message number `n` of an RDMA queue pair; its address is its number.
+  static PutRequest message(std::uint32_t n, std::uint32_t queue_pair, RdmaOperation operation = RdmaOperation::send) {
+    PutRequest request = put(n, 64);
+    request.purpose = Purpose::rdma;
+    request.descriptor.mailbox = Mailbox{n};
+    request.descriptor.offset = 0;
+    request.rdma = {operation, queue_pair, 0};
+    return request;
+  }
   void submit(Time when, const PutRequest& request, bool expected = true) {
     script.at(when, [=] { EXPECT_EQ(transmit->submit(request, Cycles{when.ps() / 1000}), expected); });
   }
@@ -633,6 +642,168 @@ TEST(Transmit, RetriesAsANewMessageAfterThePauseAndGivesUpAfterItsTries) {
   EXPECT_EQ(bench.transmit->stats().retries.value(), 2U);
 }
 
+// ---------------------------------------------------------------------------------------------- stopped queue pairs
+
+/// Four messages of a queue pair, sent at once, and the first pause after refusals at 2 us.
+struct StoppedBench : Bench {
+  explicit StoppedBench(const std::function<void(NicConfig&)>& change = {}) : Bench(change) {
+    for (std::uint32_t n = 0; n < 4; ++n) submit(ns(100), message(n, 30));
+    run_until(Time::from_us(1));
+    EXPECT_EQ(take_sent(), (Numbers{0, 1, 2, 3}));
+  }
+  using Numbers = std::vector<std::uint64_t>;
+  /// Messages that were sent since the last call.
+  Numbers take_sent() {
+    Numbers numbers;
+    for (const auto& [packet, at] : egress.sent) numbers.push_back(packet->data.mailbox.value());
+    numbers.erase(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(taken));
+    taken += numbers.size();
+    return numbers;
+  }
+  std::size_t taken = 0;
+};
+using Numbers = StoppedBench::Numbers;
+constexpr Outcome kRefused = Outcome::no_buffer;
+
+TEST(Transmit, OneMessageOfAQueuePairAsksForAReceive) {
+  StoppedBench bench;
+  bench.acknowledge(Time::from_us(2), 4, 0, {kRefused, kRefused, kRefused, kRefused});
+  run_until(Time::from_us(7) - ns(1));
+  EXPECT_EQ(bench.take_sent(), Numbers{});
+  run_until(Time::from_us(8));
+  EXPECT_EQ(bench.take_sent(), Numbers{0});
+  EXPECT_EQ(bench.egress.packet(4).data.offset, 0U) << "its place stays";
+  // As often as it takes, whatever nic.reliability.rnr_tries says.
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    bench.acknowledge(Time::from_us(10 + 10 * i), 5 + i, 4 + i, {kRefused});
+    run_until(Time::from_us(18 + 10 * i));
+    EXPECT_EQ(bench.take_sent(), Numbers{0});
+  }
+  bench.acknowledge(Time::from_us(300), 25, 25);
+  run_until(Time::from_us(302));
+  EXPECT_EQ(bench.take_sent(), (Numbers{1, 2})) << "at once, in their order";
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(bench.egress.packet(25 + i).data.offset, i + 1);
+  bench.acknowledge(Time::from_us(303), 27, 25, {Outcome::ok, kRefused});
+  run_until(Time::from_us(320));
+  EXPECT_EQ(bench.take_sent(), Numbers{2}) << "one again";
+  bench.acknowledge(Time::from_us(321), 28, 28);
+  run_until(Time::from_us(323));
+  EXPECT_EQ(bench.take_sent(), Numbers{3});
+  bench.acknowledge(Time::from_us(324), 29, 29);
+  run_until(Time::from_us(325));
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
+  const std::uint64_t before = bench.context.activations();
+  run_until(Time::from_us(100'000));
+  EXPECT_EQ(bench.context.activations(), before) << "no timer is armed";
+}
+
+TEST(Transmit, WhatComesBehindAMessageWithoutReceiveWaits) {
+  StoppedBench bench([](NicConfig& config) { config.reliability.window = 6; });
+  const auto submit = [&](std::uint32_t n, std::uint32_t queue_pair, RdmaOperation operation) {
+    bench.submit(ns(1100), Bench::message(n, queue_pair, operation));
+  };
+  // Two of these are sent; the others wait for the window.
+  submit(4, 30, RdmaOperation::write);
+  submit(5, 31, RdmaOperation::send);
+  submit(6, 30, RdmaOperation::write);
+  submit(7, 30, RdmaOperation::read);
+  submit(8, 30, RdmaOperation::read_answer);
+  submit(9, 31, RdmaOperation::send);
+  run_until(Time::from_us(2) - ns(1));
+  EXPECT_EQ(bench.take_sent(), (Numbers{4, 5}));
+  bench.acknowledge(Time::from_us(2), 6, 0, {kRefused, kRefused, kRefused, kRefused, Outcome::ok, Outcome::ok});
+  bench.submit(Time::from_us(3), Bench::message(10, 30));
+  run_until(Time::from_us(6));
+  EXPECT_EQ(bench.take_sent(), (Numbers{7, 8, 9})) << "reads and answers, and another queue pair";
+  run_until(Time::from_us(8));
+  EXPECT_EQ(bench.take_sent(), Numbers{0});
+  bench.acknowledge(Time::from_us(9), 10, 10);
+  run_until(Time::from_us(11));
+  EXPECT_EQ(bench.take_sent(), (Numbers{1, 2}));
+  bench.acknowledge(Time::from_us(12), 12, 11);
+  bench.submit(Time::from_us(13), Bench::message(11, 30));
+  run_until(Time::from_us(14));
+  EXPECT_EQ(bench.take_sent(), Numbers{}) << "both must have been taken";
+  bench.acknowledge(Time::from_us(15), 12, 12);
+  run_until(Time::from_us(17));
+  EXPECT_EQ(bench.take_sent(), (Numbers{3, 6, 10, 11}));
+  bench.submit(Time::from_us(18), Bench::message(12, 30));
+  run_until(Time::from_us(20));
+  EXPECT_EQ(bench.take_sent(), Numbers{12}) << "none is held";
+}
+
+TEST(Transmit, TheFirstOfThoseThatFoundNoReceiveGoesFirst) {
+  StoppedBench bench;
+  // What became of the first two is told later.
+  bench.acknowledge(Time::from_us(2), 4, 0, {Outcome::pending, Outcome::pending, kRefused, kRefused});
+  bench.acknowledge(Time::from_us(4), 4, 0, {Outcome::pending, kRefused, kRefused, kRefused});
+  run_until(Time::from_us(8));
+  EXPECT_EQ(bench.take_sent(), Numbers{1});
+  bench.acknowledge(Time::from_us(9), 4, 0, {kRefused, kRefused, kRefused, kRefused});
+  bench.acknowledge(Time::from_us(10), 5, 4, {kRefused});
+  run_until(Time::from_us(16));
+  EXPECT_EQ(bench.take_sent(), Numbers{0});
+  bench.acknowledge(Time::from_us(17), 6, 6);
+  run_until(Time::from_us(18));
+  EXPECT_EQ(bench.take_sent(), (Numbers{1, 2}));
+}
+
+TEST(Transmit, AQueuePairGoesOnHoweverTheMessageThatAsksEnds) {
+  // 1. Refused for another reason.
+  StoppedBench bench([](NicConfig& config) { config.reliability.max_tries = 2; });
+  bench.acknowledge(Time::from_us(2), 4, 0, {kRefused, kRefused, kRefused, kRefused});
+  bench.acknowledge(Time::from_us(9), 5, 4, {Outcome::bounds});
+  run_until(Time::from_us(11));
+  EXPECT_EQ(bench.gets.outcomes, std::vector<Outcome>{Outcome::bounds});
+  EXPECT_EQ(bench.take_sent(), (Numbers{0, 1, 2}));
+  // 2. Its outcome is never told.
+  bench.acknowledge(Time::from_us(12), 7, 5, {kRefused, kRefused});
+  run_until(Time::from_us(18));
+  EXPECT_EQ(bench.take_sent(), Numbers{1});
+  bench.acknowledge(Time::from_us(19), 8, 7);
+  run_until(Time::from_us(400));
+  EXPECT_EQ(bench.gets.outcomes.back(), Outcome::timeout);
+  EXPECT_EQ(bench.take_sent(), (Numbers{1, 2, 3})) << "the first one asks for its outcome";
+}
+
+// Those that were to go again may wait for the window when the queue pair stops anew.
+TEST(Transmit, AQueuePairThatStopsTwiceGoesOn) {
+  StoppedBench bench([](NicConfig& config) { config.reliability.window = 4; });
+  bench.acknowledge(Time::from_us(2), 2, 0, {kRefused, kRefused});
+  run_until(Time::from_us(8));
+  EXPECT_EQ(bench.take_sent(), Numbers{0});
+  // 0 is taken: 1 is to go again, but waits, since another queue pair has filled the window. Then 2 and 3 are refused.
+  bench.submit(ns(8500), Bench::message(5, 31));
+  bench.acknowledge(Time::from_us(9), 2, 0, {kRefused, kRefused, Outcome::pending, Outcome::pending, Outcome::ok});
+  run_until(Time::from_us(10));
+  EXPECT_EQ(bench.take_sent(), Numbers{5});
+  bench.acknowledge(Time::from_us(11), 2, 0, {kRefused, kRefused, kRefused, kRefused, Outcome::ok});
+  run_until(Time::from_us(12));
+  EXPECT_EQ(bench.take_sent(), Numbers{});
+  bench.acknowledge(Time::from_us(13), 6, 6);
+  run_until(Time::from_us(18));
+  EXPECT_EQ(bench.take_sent(), Numbers{1});
+  bench.acknowledge(Time::from_us(19), 7, 7);
+  run_until(Time::from_us(21));
+  EXPECT_EQ(bench.take_sent(), (Numbers{2, 3}));
+}
+
+TEST(Transmit, AStoppedQueuePairEndsWithItsPeer) {
+  StoppedBench bench;
+  bench.acknowledge(Time::from_us(2), 4, 0, {kRefused, kRefused, kRefused, kRefused});
+  bench.submit(Time::from_us(3), Bench::message(4, 30));
+  // Nobody answers the one that goes again.
+  run_until(Time::from_us(7) + bench.patience() + Time::from_us(10));
+  EXPECT_EQ(bench.gets.outcomes, std::vector<Outcome>(5, Outcome::timeout));
+  EXPECT_EQ(bench.transmit->open_puts(), 0U);
+  bench.take_sent();
+  const Time later = Time::from_us(6000);
+  bench.submit(later, Bench::message(5, 30));
+  bench.submit(later, Bench::message(6, 30));
+  run_until(later + Time::from_us(2));
+  EXPECT_EQ(bench.take_sent(), (Numbers{5, 6}));
+}
+
 TEST(Transmit, APutWhoseOutcomeIsNeverToldEndsTimeoutAlone) {
   Bench bench;
   bench.submit(ns(100), Bench::put(0, 64));
@@ -689,6 +860,53 @@ TEST(Transmit, ASilentPeerIsGivenUpAndTheNextPutOpensANewGeneration) {
   bench.acknowledge(later + Time::from_us(5), 1, 1, {}, 2);
   run_until(later + Time::from_us(6));
   EXPECT_EQ(bench.ended(5), Outcome::ok);
+}
+
+// A message of an RDMA queue pair states its place in the queue pair's order.
+TEST(Transmit, MessagesOfAQueuePairAreNumberedAnewInEachGeneration) {
+  Bench bench;
+  const auto message = [&](std::uint32_t n, std::uint32_t queue_pair, RdmaOperation operation = RdmaOperation::send) {
+    return Bench::message(n, queue_pair, operation);
+  };
+  bench.submit(ns(100), message(0, 30));
+  bench.submit(ns(100), message(1, 30, RdmaOperation::read));
+  bench.submit(ns(100), message(2, 31));
+  bench.submit(ns(100), message(3, 30, RdmaOperation::read_answer));
+  bench.submit(ns(100), message(4, 30, RdmaOperation::write));
+  PutRequest elsewhere = message(5, 30);
+  elsewhere.descriptor.destination_node = NodeId{2};
+  bench.submit(ns(100), elsewhere);
+  run_until(ns(2000));
+  const auto places = [&](std::uint32_t generation) {
+    std::map<std::uint64_t, std::uint64_t> all;
+    for (const auto& [packet, at] : bench.egress.sent) {
+      if (packet->transport.generation == generation) all[packet->data.mailbox.value()] = packet->data.offset;
+    }
+    return all;
+  };
+  EXPECT_EQ(places(1), (std::map<std::uint64_t, std::uint64_t>{{0, 0}, {1, 0}, {2, 0}, {3, 1}, {4, 2}, {5, 0}}));
+  const Time later = bench.patience() + Time::from_us(20);
+  bench.submit(later, message(6, 30));
+  bench.submit(later, message(7, 30));
+  run_until(later + ns(2000));
+  EXPECT_EQ(bench.transmit->stats().peers_given_up.value(), 2U);
+  EXPECT_EQ(places(2), (std::map<std::uint64_t, std::uint64_t>{{6, 0}, {7, 1}}));
+}
+
+// Whoever waits for room asks again as soon as the first put has ended.
+TEST(Transmit, WhatIsSubmittedWhileAPeerIsGivenUpIsNotGivenUpWithIt) {
+  Bench bench([](NicConfig& config) { config.transmit.open_puts = 3; });
+  for (std::uint32_t n = 0; n < 3; ++n) bench.submit(ns(100), Bench::put(n, 64));
+  bench.submit(ns(100), Bench::put(3, 64), false);
+  std::uint32_t next = 3;
+  bench.transmit->on_room([&] {
+    while (next < 6 && bench.transmit->submit(Bench::put(next, 64), Cycles{SimContext::now().ps() / 1000})) ++next;
+  });
+  run_until(bench.patience() + Time::from_us(20));
+  for (std::uint32_t n = 0; n < 3; ++n) EXPECT_EQ(bench.ended(n), Outcome::timeout);
+  EXPECT_GE(next, 4U);
+  for (std::uint32_t n = 3; n < 6; ++n) EXPECT_EQ(bench.ended(n), Outcome::pending);
+  EXPECT_EQ(bench.egress.sent.back().first->transport.generation, 2U);
 }
 
 TEST(Transmit, ALostPacketIsReadAndSentAgainFromItsOwnPlace) {

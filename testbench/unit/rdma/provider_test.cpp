@@ -188,18 +188,22 @@ struct Bench {
     PhysicalAddress completion;
     std::uint32_t key = 0;
   };
-  Buffer open_window(std::uint64_t threshold, std::uint8_t flags = 0) {
+  Buffer open_window(std::uint64_t threshold, std::uint8_t flags = 0, Mailbox mailbox = kMailbox) {
     Descriptor init;
     init.opcode = Opcode::init_window;
-    init.mailbox = kMailbox;
+    init.mailbox = mailbox;
     init.threshold = threshold;
     init.window_flags = flags;
+    if ((flags & kWindowCatchAll) != 0) init.placement = Placement::managed;
     init.key = 3;
     cpu.command(init);
+    return post_buffer(mailbox);
+  }
+  Buffer post_buffer(Mailbox mailbox = kMailbox) {
     Buffer buffer;
     Descriptor post;
     post.opcode = Opcode::post_buffer;
-    post.mailbox = kMailbox;
+    post.mailbox = mailbox;
     buffer.head = post.local = space.allocate(4096, 4096);
     post.length = 4096;
     post.single_page = true;
@@ -723,6 +727,39 @@ TEST(Provider, LostNewsIsToldAgain) {
     bench.pass(Time::from_us(40));
   }
   EXPECT_TRUE(bench.nic.works.empty()) << "twice and no more";
+}
+
+// ---------------------------------------------------------------------------------------------- advertised buffers
+
+TEST(Provider, WhatACatchAllWindowTakesIsNoMessageOfAnotherWindow) {
+  Bench bench([](Settings& settings) { settings.rdma.exchange = RdmaExchange::advertised; });
+  run_until(ns(1000));
+  bench.connect();
+  // The window with number 0, whose sender is not known yet.
+  std::vector<Bench::Buffer> buffers{bench.open_window(100)};
+  for (int i = 0; i < 2; ++i) buffers.push_back(bench.post_buffer());
+  const Mailbox catch_all{1};
+  const Bench::Buffer others[] = {bench.open_window(100, kWindowCatchAll, catch_all), bench.post_buffer(catch_all)};
+  for (const Bench::Buffer& other : others) {
+    ControlMessage request = bench.request_of_rank_1(100);
+    request.mailbox = 0x777;
+    bench.hear(request);
+    const FakeNic::Work answer = bench.nic.take();
+    EXPECT_EQ(answer.said.kind, ControlKind::put_grant);
+    EXPECT_EQ(answer.said.key, other.key);
+    EXPECT_TRUE(bench.nic.works.empty()) << "nothing is advertised";
+    if (&other != others) break;
+    bench.hear(bench.request_of_rank_1(100));
+    EXPECT_EQ(bench.nic.take().said.key, buffers[0].key);
+    for (const std::size_t buffer : {1, 2}) {
+      const FakeNic::Work told = bench.nic.take();
+      EXPECT_EQ(told.said.kind, ControlKind::advertisement);
+      EXPECT_EQ(told.said.key, buffers[buffer].key);
+    }
+  }
+  // Both are advertised still.
+  bench.hear(bench.request_of_rank_1(100));
+  EXPECT_EQ(bench.nic.take().said.kind, ControlKind::use_advertised);
 }
 
 // ---------------------------------------------------------------------------------------------- kept registrations

@@ -62,7 +62,7 @@ struct Bench {
     header.message_length = length;
     header.payload_length = static_cast<std::uint16_t>(length);
     header.rdma = {RdmaOperation::send, number, 0};
-    return state.open(kPeer, 0, header);
+    return state.open(kPeer, header);
   }
 
   SimContext context{1};

@@ -23,6 +23,7 @@ constexpr std::uint64_t kSize = 1000;
 
 struct Bench {
   explicit Bench(bool tracks) : state(kMtu, tracks) {
+    hear(1);
     EXPECT_EQ(create(kQueuePair), Status::ok);
     EXPECT_EQ(region(kKey, kHead, kSize), Status::ok);
   }
@@ -61,14 +62,15 @@ struct Bench {
     header.rdma = {operation, kQueuePair, static_cast<std::uint32_t>(1000 + order)};
     return header;
   }
+  void hear(std::uint32_t generation, NodeId source = kPeer) { state.hear(source, generation, told); }
   RdmaState::Index open(const DataHeader& header) {
-    const RdmaState::Opened opened = state.open(kPeer, 0, header);
+    const RdmaState::Opened opened = state.open(kPeer, header);
     EXPECT_EQ(opened.outcome, Outcome::pending);
     EXPECT_FALSE(opened.malformed);
     return opened.message;
   }
   Outcome refusal(const DataHeader& header, NodeId source = kPeer) {
-    const RdmaState::Opened opened = state.open(source, 0, header);
+    const RdmaState::Opened opened = state.open(source, header);
     EXPECT_FALSE(opened.malformed);
     told.insert(told.end(), opened.due.begin(), opened.due.end());
     return opened.outcome;
@@ -137,7 +139,8 @@ TEST(RdmaState, NothingOvertakesAMessageThatFoundNoReceive) {
   // What the sender's context has given up does not come again.
   EXPECT_EQ(outcome_of(4), Outcome::no_buffer);
   bench.receive(5);
-  EXPECT_EQ(bench.state.open(kPeer, 1, Bench::packet(10, 0, 5, RdmaOperation::send)).outcome, Outcome::pending);
+  bench.hear(2);
+  EXPECT_EQ(outcome_of(0), Outcome::pending);
 }
 
 TEST(RdmaState, WhereOrderIsTrackedReceivesAreLeftToWhatComesBefore) {
@@ -169,7 +172,6 @@ TEST(RdmaState, RequestsGoToThePeerOfTheirQueuePair) {
   const RdmaState::Route managed = bench.state.route_of(RdmaState::kManagement | 3, request);
   EXPECT_EQ(managed.peer, NodeId{11});
   EXPECT_EQ(managed.queue_pair, RdmaState::kManagement | 2);
-  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(bench.state.next_in_order(kQueuePair), i);
 }
 
 // -------------------------------------------------------------------------------------------------------- refusals
@@ -207,13 +209,13 @@ TEST(RdmaState, BadlyCutPacketsAreIgnored) {
   Bench bench(false);
   DataHeader header = Bench::packet(100);
   header.payload_length = 63;
-  EXPECT_TRUE(bench.state.open(kPeer, 0, header).malformed);
+  EXPECT_TRUE(bench.state.open(kPeer, header).malformed);
   header = Bench::packet(100);
   header.packet_index = 2;
-  EXPECT_TRUE(bench.state.open(kPeer, 0, header).malformed);
+  EXPECT_TRUE(bench.state.open(kPeer, header).malformed);
   header = Bench::packet(0);
   header.payload_length = 1;
-  EXPECT_TRUE(bench.state.open(kPeer, 0, header).malformed);
+  EXPECT_TRUE(bench.state.open(kPeer, header).malformed);
 }
 
 TEST(RdmaState, BoundsNeverWrap) {
@@ -392,7 +394,7 @@ TEST(RdmaState, AManagementQueuePairTakesFromEverybodyInAnyOrder) {
   bench.receive(16);
   DataHeader header = Bench::packet(10, 0, 5, RdmaOperation::send);
   header.rdma.queue_pair = RdmaState::kManagement | 3;
-  const RdmaState::Opened opened = bench.state.open(NodeId{99}, 0, header);
+  const RdmaState::Opened opened = bench.state.open(NodeId{99}, header);
   ASSERT_EQ(opened.outcome, Outcome::pending);
   bench.land(opened.message, header);
   EXPECT_EQ(bench.immediates(), Numbers{1005});
@@ -442,6 +444,107 @@ TEST(RdmaState, ACutOffMessageIsToldNeverAndHoldsNothingUp) {
   EXPECT_FALSE(bench.state.count(cut, 0, kMtu, bench.told).whole);
   EXPECT_EQ(bench.told.size(), 1U);
   EXPECT_EQ(bench.open(Bench::packet(2 * kMtu, 0, 3, RdmaOperation::write)), cut) << "free again";
+}
+
+TEST(RdmaState, ACutOffMessageGivesItsReceiveBack) {
+  for (const bool tracks : {true, false}) {
+    Bench bench(tracks);
+    bench.receive(16);
+    const DataHeader first = Bench::packet(2 * kMtu);
+    const RdmaState::Index cut = bench.open(first);
+    bench.state.placing(cut, first);
+    bench.state.cut_off(cut, bench.told);
+    EXPECT_EQ(bench.refusal(Bench::packet(10, 0, 1)), Outcome::no_buffer) << "a packet is on its way to memory still";
+    bench.state.count(cut, 0, kMtu, bench.told);
+    const DataHeader next = Bench::packet(10, 0, 1);
+    bench.land(bench.open(next), next);
+    ASSERT_EQ(bench.told.size(), 1U);
+    EXPECT_EQ(bench.told[0].cqe.id, 16U);
+  }
+  // Software has been told of it already, and has posted another.
+  Bench bench(false);
+  bench.receive(16);
+  const DataHeader last = Bench::packet(2 * kMtu, 1);
+  const RdmaState::Index cut = bench.open(last);
+  bench.land(cut, last);
+  EXPECT_EQ(bench.told.size(), 1U);
+  bench.state.cut_off(cut, bench.told);
+  EXPECT_EQ(bench.refusal(Bench::packet(10, 0, 1)), Outcome::no_buffer);
+}
+
+// ------------------------------------------------------------------------------------------------- a new generation
+
+TEST(RdmaState, WhatTheSenderHasGivenUpIsNotWaitedFor) {
+  Bench bench(true);
+  for (std::uint64_t id = 1; id <= 8; ++id) bench.receive(16 * id);
+  const auto land = [&](std::uint64_t order) {
+    const DataHeader header = Bench::packet(10, 0, order);
+    bench.land(bench.open(header), header);
+  };
+  for (const std::uint64_t order : {0, 2, 5}) land(order);
+  EXPECT_EQ(bench.immediates(), Numbers{1000});
+  bench.hear(1);
+  EXPECT_EQ(bench.told.size(), 1U);
+  bench.hear(2);
+  EXPECT_EQ(bench.immediates(), (Numbers{1000, 1002, 1005})) << "what has come is told, in order";
+  // The next ones are numbered from 0, and told in order, too.
+  bench.told.clear();
+  land(1);
+  EXPECT_TRUE(bench.told.empty());
+  land(0);
+  EXPECT_EQ(bench.immediates(), (Numbers{1000, 1001}));
+  bench.hear(3);
+  bench.told.clear();
+  land(0);
+  EXPECT_EQ(bench.immediates(), Numbers{1000}) << "nothing was given up";
+}
+
+TEST(RdmaState, WhatIsOnItsWayToMemoryKeepsItsPlace) {
+  Bench bench(true);
+  for (std::uint64_t id = 1; id <= 8; ++id) bench.receive(16 * id);
+  const DataHeader on_its_way = Bench::packet(10, 0, 3);
+  const RdmaState::Index arriving = bench.open(on_its_way);
+  bench.state.placing(arriving, on_its_way);
+  const DataHeader whole = Bench::packet(10, 0, 5);
+  bench.land(bench.open(whole), whole);
+  bench.hear(2);
+  const DataHeader next = Bench::packet(10, 0, 0);
+  bench.land(bench.open(next), next);
+  EXPECT_TRUE(bench.told.empty());
+  bench.state.count(arriving, 0, 10, bench.told);
+  EXPECT_EQ(bench.immediates(), (Numbers{1003, 1005, 1000}));
+}
+
+TEST(RdmaState, ReceivesAreNotLeftToWhatWasGivenUp) {
+  Bench bench(true);
+  for (std::uint64_t id = 1; id <= 4; ++id) bench.receive(16 * id);
+  // Messages 0 to 3 never come.
+  const DataHeader next = Bench::packet(10, 0, 4);
+  EXPECT_EQ(bench.refusal(next), Outcome::no_buffer);
+  bench.hear(2);
+  const DataHeader first = Bench::packet(10, 0, 0);
+  bench.land(bench.open(first), first);
+  EXPECT_EQ(bench.immediates(), Numbers{1000});
+}
+
+TEST(RdmaState, AGenerationIsItsNodes) {
+  constexpr NodeId kOther{8};
+  Bench bench(true);
+  bench.create(kQueuePair + 1, kOther);
+  bench.create(kQueuePair + 2);
+  for (std::uint64_t id = 1; id <= 8; ++id) bench.receive(16 * id);
+  bench.hear(1, kOther);
+  for (const std::uint32_t queue_pair : {kQueuePair + 1, kQueuePair + 2}) {
+    DataHeader header = Bench::packet(10, 0, queue_pair - kQueuePair);
+    header.rdma.queue_pair = queue_pair;
+    const RdmaState::Opened opened = bench.state.open(queue_pair == kQueuePair + 1 ? kOther : kPeer, header);
+    bench.land(opened.message, header);
+  }
+  EXPECT_TRUE(bench.told.empty());
+  bench.hear(2);
+  EXPECT_EQ(bench.immediates(), Numbers{1002}) << "all its queue pairs, but nobody else's";
+  bench.hear(2, kOther);
+  EXPECT_EQ(bench.immediates(), (Numbers{1002, 1001}));
 }
 
 TEST(RdmaState, RandomArrivalsAreToldInOrderByATrackingNic) {
