@@ -3,8 +3,9 @@
 from .report_changes import MOST_FACTOR, Advice, change_of, config_value, kind_of, places_needed, quantity, widened
 
 # Measured, as the rule's document says, on 116 changes of shipped configurations: a direction of PCIe is not busier than
-# that, and the shares of units that work side by side add up as powers of no less than LEAST_POWER.
-MOST_BUSY_PCIE = 0.95
+# that with pages of so many bytes, since page lists are read between payloads; and the shares of units that work side by
+# side add up as powers of no less than LEAST_POWER.
+MOST_BUSY_PCIE = ((2 * 1024 * 1024, 1.0), (64 * 1024, 0.97), (0, 0.95))
 LEAST_POWER, MOST_POWER = 16.0, 200.0
 LIMITS_FROM = 0.75  # the share from where on a unit limits, as in model/report/limits.cpp
 SMALL_GAIN = 1.05   # below it a change of two keys is offered as well
@@ -20,8 +21,7 @@ def fills_datapath(stats, row):
 
 def scaled_share(row):
     """How near the unit came to what it can reach."""
-    is_pcie = row["unit"].endswith((".pcie.upstream", ".pcie.downstream"))
-    return min(1.0, row["share"] / (MOST_BUSY_PCIE if is_pcie else 1.0))
+    return min(1.0, row["share"] / row.get("most_busy", 1.0))
 
 
 def has_key(row, key):
@@ -30,11 +30,14 @@ def has_key(row, key):
 
 def busiest_of_kinds(stats):
     """A row for each kind of unit, the busiest first."""
+    page = quantity(config_value(stats, "host.page"))[0]
+    most_busy = next(share for least, share in MOST_BUSY_PCIE if page >= least)
     best = {}
     for row in stats["limits"]:
         kind = kind_of(row["unit"])
         if kind not in best or row["share"] > best[kind]["share"]:
-            best[kind] = row
+            is_pcie = row["unit"].endswith((".pcie.upstream", ".pcie.downstream"))
+            best[kind] = {**row, "most_busy": most_busy if is_pcie else 1.0}
     return sorted(best.values(), key=lambda row: -scaled_share(row))
 
 

@@ -43,26 +43,26 @@ class ReportAdvice(ReportTest):
         ("default", "random", "rdma"): "host.pcie.read_latency",
         ("default", "pingpong", "rvma"): "host.pcie.read_latency",
         ("default", "pingpong", "rdma"): "host.pcie.write_latency",
-        ("connectx-100g", "stream", "rvma"): "fabric.link.rate host.pcie.generation",
+        ("connectx-100g", "stream", "rvma"): "fabric.link.rate",
         ("connectx-100g", "stream", "rdma"): "fabric.link.rate host.pcie.generation",
-        ("connectx-100g", "incast", "rvma"): "fabric.link.rate host.pcie.generation",
-        ("connectx-100g", "incast", "rdma"): "fabric.link.rate host.pcie.generation",
+        ("connectx-100g", "incast", "rvma"): "fabric.link.rate",
+        ("connectx-100g", "incast", "rdma"): "fabric.link.rate",
         ("connectx-100g", "random", "rvma"): "host.pcie.generation",
-        ("connectx-100g", "random", "rdma"): "host.pcie.generation",
-        ("connectx-100g", "pingpong", "rvma"): "host.pcie.read_latency",
-        ("connectx-100g", "pingpong", "rdma"): "host.pcie.read_latency",
+        ("connectx-100g", "random", "rdma"): "host.pcie.write_latency",
+        ("connectx-100g", "pingpong", "rvma"): "host.pcie.write_latency",
+        ("connectx-100g", "pingpong", "rdma"): "host.pcie.write_latency",
         ("aurora", "stream", "rvma"): "fabric.link.rate",
         ("aurora", "stream", "rdma"): "fabric.link.rate",
         ("aurora", "incast", "rvma"): "fabric.link.rate",
         ("aurora", "incast", "rdma"): "fabric.link.rate",
         ("aurora", "random", "rvma"): "fabric.link.rate",
         ("aurora", "random", "rdma"): "fabric.link.rate",
-        ("aurora", "pingpong", "rvma"): "host.pcie.write_latency",
+        ("aurora", "pingpong", "rvma"): "fabric.switch.latency",
         ("aurora", "pingpong", "rdma"): "fabric.switch.latency",
     }
 
-    def check_advice(self, trace, options, first, points=0.03):
-        """Each of the first lines is tried by itself."""
+    def check_advice(self, trace, options, first, points=0.03, share=0.2):
+        """Each of the first lines is tried by itself; off by at most `share` of what was measured, or `points` of small gains."""
         before = self.results("before", trace, *options)
         lines = self.page(before).gains["run0"]
         self.assertEqual(" ".join(setting.split("=")[0] for setting in lines[0][2]), first)
@@ -72,7 +72,7 @@ class ReportAdvice(ReportTest):
             measured = self.FIGURES[kind](stats_of(after)) / self.FIGURES[kind](stats_of(before))
             said = f"{settings}: said {gain:.4f}, measured {measured:.4f}"
             self.assertGreater(gain, 1.0, said)
-            self.assertLess(abs(measured - gain), 0.2 * measured, said)
+            self.assertLess(abs(measured - gain), share * measured, said)
             if gain < 1.2:  # 7 % said and nothing got is wrong, though it is within 20 % of the rate
                 self.assertLess(abs(measured - gain), points, said)
         for directory in self.tmp.iterdir():
@@ -91,7 +91,10 @@ class ReportAdvice(ReportTest):
             with self.subTest(preset=preset, trace=trace, protocol=protocol):
                 # Of what waits for RDMA's software less is known.
                 points = 0.05 if (trace, protocol) == ("random", "rdma") else 0.03
-                self.check_advice(SOURCE / f"traces/{trace}.trace", [*self.preset(preset, trace), "--protocol", protocol], first, points)
+                # Where a slow PCIe makes queues, those of the link come in their place.
+                share = 0.25 if (preset, trace) == ("connectx-100g", "random") else 0.2
+                self.check_advice(SOURCE / f"traces/{trace}.trace", [*self.preset(preset, trace), "--protocol", protocol], first, points,
+                                  share)
 
     def test_other_runs_gain_what_it_said(self):
         for name, (trace, options, first) in self.OTHERS.items():
@@ -115,7 +118,7 @@ class ReportAdvice(ReportTest):
         page = self.page(run)
         self.assertEqual(page.gains.get("run0", []), [])
         self.assertIn("not predicted", page.texts["run0"])
-        self.assertIn("fabric.link.switch-0.wire, 6", page.texts["run0"])
+        self.assertIn("fabric.link.switch-0.wire, 57.4%", page.texts["run0"])
 
     def test_what_refuses_messages_is_named(self):
         """By how much more places help is not predicted, but they do."""
