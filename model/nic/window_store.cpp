@@ -268,6 +268,8 @@ void WindowStore::Impl::reserve(Window& window, const Placing& placing, const Da
   if (window.is_catch_all()) ++stats.messages_caught;
 }
 
+void WindowStore::bind_all() { impl_->binds_all = true; }
+
 BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const WindowLookup& lookup) {
   Impl& store = *impl_;
   BindAnswer answer;
@@ -295,7 +297,7 @@ BindAnswer WindowStore::bind(NodeId source, const DataHeader& header, const Wind
   const Placing placing = store.placing_of(window, header);
   // 6. Room in the stores, and no rewind under way; nothing has been changed until here.
   const std::uint64_t overhead = window.overhead();
-  const bool needs_binding = header.message_length > store.mtu || overhead > 0;
+  const bool needs_binding = header.message_length > store.mtu || overhead > 0 || store.binds_all;
   const bool has_room = window.state == WindowState::open && store.has_room_for(window, placing, needs_binding);
   if (placing.refusal == Outcome::pending && !has_room) {
     if (needs_binding && !store.bindings.available()) ++store.binding_stats.refused;

@@ -222,6 +222,8 @@ class WindowStore {
   void take_expired(std::vector<Expired>& out);
   /// `expired` runs at the end of each call that put a window on that list.
   void on_expired(std::function<void()> expired);
+  /// Set-up: every message gets an entry, also one of a single packet, so that each can be cut off while it is bound.
+  void bind_all();
 
   // -- Packets (semantics 3)
   /// First packet of a message. Refusals in this order: closed, busy (table being swept), no_mailbox; bad_key;

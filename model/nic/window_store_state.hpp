@@ -214,6 +214,7 @@ struct WindowStore::Impl {
   void tell_due(bool caller_takes_completions);
 
   std::uint64_t mtu;  ///< bytes
+  bool binds_all = false;
   std::uint32_t history_capacity;
   std::uint32_t counter_capacity;
   std::size_t most_catch_alls;

@@ -29,10 +29,12 @@ enum class ControlKind : std::uint8_t {
   revoke,               ///< use no more buffers of the mailbox that were advertised in this era
   revoked,              ///< I do not; I have used `length` of them, and told so, or will
   reminder,             ///< what has become of my request?
-  forgotten             ///< to a reminder: I have nothing to say to it any more
+  forgotten,            ///< to a reminder: I have nothing to say to it any more
+  given_up              ///< my put `message` has ended; what it has not written it never will
 };
 BOOST_DESCRIBE_ENUM(ControlKind, connect_request, connect_reply, connect_ready, put_request, put_grant, get_request,
-                    get_grant, refusal, written, advertisement, use_advertised, revoke, revoked, reminder, forgotten)
+                    get_grant, refusal, written, advertisement, use_advertised, revoke, revoked, reminder, forgotten,
+                    given_up)
 
 struct ControlMessage {
   ControlKind kind = ControlKind::connect_request;

@@ -52,6 +52,7 @@ Provider::Provider(const sc_core::sc_module_name& name, SimContext& context, con
   commands.register_b_transport(this, &Provider::b_transport);
   // What a call or a misfit makes due is taken where it is done, after observers know of it.
   windows_.on_expired([this] { reap(); });
+  windows_.bind_all();
   if (p_.directory != nullptr) {
     std::vector<Provider*>& all = p_.directory->providers;
     if (all.size() <= p_.node.index()) all.resize(p_.node.index() + 1);

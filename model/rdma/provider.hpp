@@ -133,8 +133,9 @@ class Provider : public Component {
     WindowId window;
     std::uint32_t era = 0;    ///< that is revoked
     std::uint32_t times = 0;  ///< it has been said
-    ControlMessage news;      ///< with a ticket, if it is that
+    ControlMessage news;      ///< if it is that
     std::uint32_t rank = 0;   ///< that is told the news
+    bool is_news() const { return news.kind == ControlKind::written || news.kind == ControlKind::given_up; }
   };
   struct Item {
     ItemKind kind = ItemKind::descriptor;
@@ -185,6 +186,7 @@ class Provider : public Component {
   Put* take_answer(Process& process, const ControlMessage& answer);
   void written(Process& process, std::uint32_t put, Outcome outcome);
   void end(Process& process, std::uint32_t put, Outcome outcome);
+  void tell_given_up(Process& process, const Put& put);
   // Answers that stay away (provider_reminders.cpp)
   void said(Process& process, std::uint32_t rank, const ControlMessage& message, Outcome outcome);
   void unheard(Process& process, std::uint32_t rank, const ControlMessage& message);
@@ -221,6 +223,7 @@ class Provider : public Component {
   void bind_advertised(Pid pid, std::uint32_t ticket, std::uint32_t source, const DataHeader& header);
   void has_bound(WindowId window);
   void heard_of(Process& process, std::uint32_t ticket);
+  void will_not_hear_of(std::uint32_t ticket);
   void take_advertisement(Process& process, const ControlMessage& message);
   static std::uint64_t give_up_advertised(Process& process, const ControlMessage& revocation);
   void give_back(Process& process, const ControlMessage& revocation);
@@ -246,6 +249,7 @@ class Provider : public Component {
   static PlacedPacket packet_of(const Inbound& inbound);
   void placed(const RdmaNicIf::Placed& placed);
   void complete(std::uint32_t ticket);
+  void cut_off(Process& process, const ControlMessage& news);
   void count(Inbound& inbound);
   void take_completions(const StageTimes& left);
   void reap();

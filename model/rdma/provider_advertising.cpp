@@ -263,6 +263,17 @@ void Provider::heard_of(Process& process, std::uint32_t ticket) {
   end_revocation(process, window);
 }
 
+/// Its sender has given it up, and does not count it among those that it has used.
+void Provider::will_not_hear_of(std::uint32_t ticket) {
+  const auto found = tickets_.find(ticket);
+  if (found == tickets_.end()) return;
+  Advertising* const advertising = advertising_of(found->second);
+  tickets_.erase(found);
+  if (advertising == nullptr) return;
+  const auto place = std::find(advertising->tickets.begin(), advertising->tickets.end(), ticket);
+  if (place != advertising->tickets.end()) advertising->tickets.erase(place);
+}
+
 // ----------------------------------------------------------------------------------------------------------- sender
 
 void Provider::take_advertisement(Process& process, const ControlMessage& message) {

@@ -163,6 +163,9 @@ void Provider::take(Process& process, const ControlMessage& message) {
     case ControlKind::forgotten:
       forgotten(process, message);
       return;
+    case ControlKind::given_up:
+      cut_off(process, message);
+      return;
   }
 }
 
@@ -305,6 +308,7 @@ void Provider::end(Process& process, std::uint32_t number, Outcome outcome) {
   Put& put = process.puts[number];
   put.open = false;
   process.free_puts.push_back(number);
+  if (outcome == Outcome::timeout) tell_given_up(process, put);
   const Descriptor& descriptor = put.descriptor;
   observers_.tell(
       [&](NicObserver& observer) { observer.put_ended(p_.node, descriptor.completion, outcome, put.tries, now()); });

@@ -53,6 +53,7 @@ void Provider::unheard(Process& process, std::uint32_t rank, const ControlMessag
       lose_advertisement(process, message);
       return;
     case ControlKind::written:
+    case ControlKind::given_up:
       tell_again(process, rank, message);
       return;
     case ControlKind::revoke:
@@ -65,7 +66,18 @@ void Provider::unheard(Process& process, std::uint32_t rank, const ControlMessag
   }
 }
 
-/// The put has ended ok: its receiver has to know. Sooner or later it is past help.
+/// The put has ended timeout. What its receiver has bound to it, which may be waited for there, has no other end: the
+/// answer may have been lost, or what was written. None of that comes any more once this is heard.
+void Provider::tell_given_up(Process& process, const Put& put) {
+  const bool is_bound = put.place != 0 || put.era != 0;
+  if (put.descriptor.opcode != Opcode::put || !is_bound) return;
+  ControlMessage news;
+  news.kind = ControlKind::given_up;
+  news.message = put.message;
+  send(process, put.rank, news, true);
+}
+
+/// The put has ended: its receiver has to know. Sooner or later it is past help.
 void Provider::tell_again(const Process& process, std::uint32_t rank, const ControlMessage& news) {
   if (news.sequence == p_.nic.reliability.max_tries) return;
   Reminder reminder;
@@ -89,7 +101,7 @@ void Provider::remind_later(Reminder reminder) {
 
 /// Whether the answer is still waited for.
 bool Provider::is_wanted(const Reminder& reminder) {
-  if (reminder.news.ticket != 0) return true;
+  if (reminder.is_news()) return true;
   if (reminder.put == kNoPut) {
     const Advertising* const advertising = advertising_of(reminder.window);
     return advertising != nullptr && advertising->is_revoking && advertising->era == reminder.era;
@@ -124,7 +136,7 @@ void Provider::reminder_due() {
 
 void Provider::remind(Process& process, Reminder reminder) {
   if (!is_wanted(reminder)) return;
-  if (reminder.news.ticket != 0) {
+  if (reminder.is_news()) {
     send(process, reminder.rank, reminder.news, true);
     return;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -151,6 +152,8 @@ struct Provider::Process {
   std::deque<Put> puts;
   /// Requests of others, by their rank and message: how many answers are owed, or have not ended yet.
   boost::unordered_flat_map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> owed;
+  /// Of these: those whose puts have ended before they were answered.
+  boost::unordered_flat_set<std::pair<std::uint32_t, std::uint32_t>> given_up;
   boost::unordered_flat_map<std::pair<std::uint32_t, std::uint64_t>, Advertised> advertised;  ///< by rank and mailbox
   /// Memory that is registered, or was when its buffer completed (rdma.registration_cache).
   struct Registered {

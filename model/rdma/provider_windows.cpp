@@ -151,6 +151,11 @@ void Provider::answer(const Descriptor& call, Status status, std::uint64_t value
 // --------------------------------------------------------------------------------------------------------- binding
 
 void Provider::bind(Process& process, const ControlMessage& request) {
+  if (process.given_up.erase({request.rank, request.message}) > 0) {
+    // It has waited so long for a revocation that nobody wants to know any more.
+    process.owed.erase({request.rank, request.message});
+    return;
+  }
   const WindowStore::WindowAnswer found = windows_.locate(process.pid, Mailbox{request.mailbox});
   if (found.status == Status::ok && asks_in_vain(process, request, found.window)) return;
   DataHeader header;
@@ -309,6 +314,32 @@ void Provider::complete(std::uint32_t ticket) {
   }
   count(*inbound);
   heard_of(process_of(inbound->pid), ticket);
+}
+
+/// A put has ended, and nothing of it comes any more. If it is bound still, it is cut off, as the RNIC does it.
+void Provider::cut_off(Process& process, const ControlMessage& news) {
+  const auto found = std::find_if(inbound_.begin(), inbound_.end(), [&](const auto& entry) {
+    const Inbound& inbound = *entry.second;
+    return inbound.pid == process.pid && inbound.rank == news.rank && inbound.message.message.value() == news.message &&
+           inbound.message.generation == pid_of(news.rank).value();
+  });
+  if (found == inbound_.end()) {
+    if (process.owed.contains({news.rank, news.message})) process.given_up.insert({news.rank, news.message});
+    return;
+  }
+  const std::uint32_t ticket = found->first;
+  const std::unique_ptr<Inbound> inbound = std::move(found->second);
+  inbound_.erase(found);
+  will_not_hear_of(ticket);
+  const WindowStore::CutOff cut = windows_.cut_off(inbound->bound.place.binding);
+  observers_.tell([&](NicObserver& observer) {
+    observer.message_cut_off(p_.node, inbound->message, cut.buffer, cut.is_broken, now());
+    if (cut.retired_now) observer.epoch_retired(p_.node, cut.window, cut.buffer, cut.epoch, true, now());
+  });
+  // The request stands for its first packet, which is no longer on the way.
+  windows_.count(packet_of(*inbound));
+  take_completions(inbound->left);
+  finish_closes();
 }
 
 void Provider::count(Inbound& inbound) {

@@ -92,9 +92,9 @@ class Program:
             self.waits[owner] += [f"wait {name}{self.rng.choice(WAYS)}" for name in names]
 
     def end(self, owner, may_close=True):
-        """Calls on the window when nothing is under way; what was put may not have completed, if a peer was given up."""
+        """Calls on the window when nothing is under way."""
         window = f"w{self.windows}"
-        if self.gives_up or self.rng.random() < 0.4:
+        if self.rng.random() < 0.4:
             return
         calls = [f"inc_epoch {window}", f"get_epoch {window}", f"get_buf_ptrs {window} n={self.rng.choice([0, 1, 3])}"]
         if may_close and self.rng.random() < 0.5:

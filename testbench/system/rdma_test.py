@@ -718,6 +718,50 @@ rank 0
             self.assertEqual(self.by_name(result), {"first": "ok", "lost": "timeout", "last": "ok"})
             self.assertEqual(self.total(result, ".delivery", "cut_off"), 1)
 
+    # The window is closed while a put to it is under way.
+    CLOSED = """rvma-trace 1
+ranks 2
+rank 1
+  init_window w mailbox=1 threshold=1op placement={placement}
+  repeat 3
+    post_buffer w as=b size={size}
+  end
+  barrier
+  wait b.0
+  compute 1us
+  close_window w
+  barrier
+rank 0
+  barrier
+  put as=first rank=1 mailbox=1 size=64
+  wait first
+  put as=lost rank=1 mailbox=1 size={size}
+  wait lost
+  barrier
+  put as=last rank=1 mailbox=1 size=64
+  wait last
+"""
+
+    def test_a_window_closes_although_a_put_to_it_was_given_up(self):
+        """Its answer was lost, or what it wrote."""
+        for size, placement in ((64, "steered"), (64, "managed"), (4 << 20, "steered")):
+            for options in (["rdma.ooo_tracking=off"], ["rdma.exchange=advertised"], ["rdma.completion=ack_then_send"]):
+                options = [word for pair in options for word in ("--set", pair)]
+                text = self.CLOSED.format(size=size, placement=placement)
+                first, lost = self.run_text(text, *RDMA, *options).rows("puts.csv")[:2]
+                begin_us, end_us = (int(float(row["ack_ns"]) / 1000) + 1 for row in (first, lost))
+                closed = 0
+                for at_us in range(begin_us, end_us + 1, max(1, (end_us - begin_us) // 8)):
+                    with self.subTest(size=size, placement=placement, options=options, at_us=at_us):
+                        down = self.fault((f"{at_us}us", "link_down"), (f"{at_us + 10_000}us", "link_up"))
+                        result = self.run_text(text, *down, *options, "--limit", "2s")
+                        puts = self.by_name(result)
+                        self.assertIn(puts["lost"], ("ok", "timeout", "closed"))
+                        if puts["lost"] == "timeout":
+                            self.assertEqual(puts["last"], "closed")
+                            closed += 1
+                self.assertGreater(closed, 0)
+
     def test_a_link_that_stays_down_ends_all(self):
         for op in ("put", "get"):
             with self.subTest(op=op):

@@ -686,6 +686,24 @@ TEST(CutOff, WaitsForWhatIsOnTheWayAndDoesNotCountIt) {
   EXPECT_TRUE(rig.completions().empty());
 }
 
+TEST(CutOff, WhereAllAreBoundAMessageOfOnePacketCanBeCutOffToo) {
+  Rig rig{{256}};
+  rig.store.bind_all();
+  rig.post(1024);
+  EXPECT_EQ(rig.deliver(message(64)).outcome, Outcome::pending);
+  EXPECT_EQ(rig.deliver(message(0)).outcome, Outcome::pending);
+  const Message lost = message(10);
+  const BindAnswer bound = rig.bind(lost);
+  ASSERT_TRUE(bound.place.has_binding);
+  rig.store.cut_off(bound.place.binding);
+  bool drained = false;
+  std::vector<BufferId> returned;
+  rig.store.begin_close(rig.window, returned, [&] { drained = true; });
+  EXPECT_FALSE(drained);
+  EXPECT_FALSE(rig.count(bound.place, lost));
+  EXPECT_TRUE(drained);
+}
+
 TEST(CutOff, ARetiredBufferHoldsLaterEpochsBackUntilTheWindowCloses) {
   Rig rig{{128}};
   const BufferId first = rig.post(1024);

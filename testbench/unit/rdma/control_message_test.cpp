@@ -10,7 +10,7 @@ namespace {
 
 ControlMessage random_message(Random& random) {
   ControlMessage message;
-  message.kind = static_cast<ControlKind>(1 + random.below(13));
+  message.kind = static_cast<ControlKind>(1 + random.below(16));
   message.outcome = static_cast<Outcome>(random.below(11));
   message.rank = static_cast<std::uint32_t>(random.next());
   message.request = static_cast<std::uint32_t>(random.next());
@@ -83,6 +83,7 @@ TEST(ControlMessage, KindsKeepTheirNumbers) {
   EXPECT_EQ(static_cast<int>(ControlKind::put_request), 4);
   EXPECT_EQ(static_cast<int>(ControlKind::refusal), 8);
   EXPECT_EQ(static_cast<int>(ControlKind::revoked), 13);
+  EXPECT_EQ(static_cast<int>(ControlKind::given_up), 16);
 }
 
 }  // namespace

@@ -380,7 +380,7 @@ TEST(Provider, ARefusalThatStaysEndsThePut) {
   EXPECT_TRUE(bench.nic.works.empty());
 }
 
-TEST(Provider, AWriteThatFailsEndsThePutWithoutNews) {
+TEST(Provider, AWriteThatFailsEndsThePutWithoutNewsOfCompletion) {
   Bench bench([](Settings& settings) { settings.completion = RdmaCompletion::ack_then_send; });
   run_until(ns(1000));
   bench.connect();
@@ -389,6 +389,7 @@ TEST(Provider, AWriteThatFailsEndsThePutWithoutNews) {
   bench.nic.end(bench.nic.take(), Outcome::timeout);
   bench.pass(Time::from_us(20));
   EXPECT_EQ(bench.words(word), Bench::ended(Outcome::timeout));
+  EXPECT_EQ(bench.nic.take().said.kind, ControlKind::given_up);
   EXPECT_TRUE(bench.nic.works.empty());
 }
 
@@ -628,6 +629,9 @@ TEST(Provider, AnAnswerThatStaysAwayIsAskedAfter) {
   EXPECT_EQ(bench.load(word), 0U);
   bench.hear(bench.from(1, ControlKind::forgotten, again));
   EXPECT_EQ(bench.words(word), Bench::ended(Outcome::timeout));
+  const FakeNic::Work news = bench.nic.take();
+  EXPECT_EQ(news.said.kind, ControlKind::given_up) << "it may have been granted";
+  bench.nic.end(news, Outcome::ok);
   bench.pass(Time::from_us(10'000));
   EXPECT_TRUE(bench.nic.works.empty());
   EXPECT_EQ(bench.software->stats().reminders.value(), 2U);
@@ -654,6 +658,7 @@ TEST(Provider, ALateAnswerReachesNobody) {
   bench.nic.end(lost, Outcome::timeout);
   bench.pass(Time::from_us(1));
   EXPECT_EQ(bench.words(first), Bench::ended(Outcome::timeout));
+  EXPECT_EQ(bench.nic.take().said.kind, ControlKind::given_up);
   const PhysicalAddress second = bench.start(Opcode::put, 200);
   const FakeNic::Work request = bench.asked();
   ASSERT_EQ(request.said.request, lost.said.request);
@@ -727,6 +732,61 @@ TEST(Provider, LostNewsIsToldAgain) {
     bench.pass(Time::from_us(40));
   }
   EXPECT_TRUE(bench.nic.works.empty()) << "twice and no more";
+}
+
+TEST(Provider, APutThatIsGivenUpIsToldOf) {
+  Bench bench([](Settings& settings) {
+    set_idle(settings);
+    settings.nic.reliability.max_tries = 2;
+  });
+  run_until(ns(1000));
+  bench.connect();
+  const PhysicalAddress word = bench.start(Opcode::put);
+  const FakeNic::Work request = bench.asked();
+  bench.hear(bench.grant_for(request));
+  bench.nic.end(bench.nic.take(), Outcome::timeout);
+  bench.pass(Time::from_us(20));
+  EXPECT_EQ(bench.words(word), Bench::ended(Outcome::timeout));
+  for (int i = 0; i <= 2; ++i) {
+    const FakeNic::Work news = bench.nic.take();
+    EXPECT_EQ(news.said.kind, ControlKind::given_up);
+    EXPECT_EQ(news.said.message, request.said.message);
+    EXPECT_EQ(news.queue_pair(), kManagement) << "nothing on the queue pair holds it up";
+    bench.nic.end(news, Outcome::timeout);
+    bench.pass(Time::from_us(490));
+    EXPECT_TRUE(bench.nic.works.empty());
+    bench.pass(Time::from_us(40));
+  }
+  EXPECT_TRUE(bench.nic.works.empty()) << "twice and no more";
+}
+
+TEST(Provider, WhatIsBoundToAPutThatWasGivenUpIsCutOff) {
+  Bench bench;
+  run_until(ns(1000));
+  bench.connect();
+  const Bench::Buffer buffer = bench.open_window(4000);
+  granted(bench, buffer, 100);
+  Descriptor close;
+  close.opcode = Opcode::close_window;
+  close.mailbox = kMailbox;
+  close.response = bench.word();
+  bench.memory.write(close.response, "\xff", 1);
+  bench.cpu.command(close);
+  bench.pass(Time::from_us(20));
+  EXPECT_EQ(bench.load(close.response), 0xffU) << "the put may write still";
+  ControlMessage news;
+  news.kind = ControlKind::given_up;
+  news.rank = 2;
+  news.message = 19;
+  bench.hear(news);
+  news.rank = 1;
+  ++news.message;
+  bench.hear(news);
+  EXPECT_EQ(bench.load(close.response), 0xffU) << "other puts";
+  --news.message;
+  bench.hear(news);
+  EXPECT_EQ(bench.load(close.response), static_cast<std::uint64_t>(Status::ok));
+  bench.hear(news);
 }
 
 // ---------------------------------------------------------------------------------------------- advertised buffers
