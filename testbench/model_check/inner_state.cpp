@@ -10,11 +10,12 @@ struct StateReader {
   explicit StateReader(check::Digester& out) : out_(out) {}
 
   void read(const WindowStore& windows) {
-    const auto& [mtu, history_capacity, counter_capacity, most_catch_alls, slots, buffer_ids, all, buffers, bindings,
-                 closed, closed_answers, slot_of, catch_all_of, counters_in_use, posts, due, expired, on_due,
+    const auto& [mtu, binds_all, history_capacity, counter_capacity, most_catch_alls, slots, buffer_ids, all, buffers,
+                 bindings, closed, closed_answers, slot_of, catch_all_of, counters_in_use, posts, due, expired, on_due,
                  on_expired, listener, stats, binding_stats] = *windows.impl_;
     // The same in all states of a scenario.
-    (void)mtu, (void)history_capacity, (void)counter_capacity, (void)most_catch_alls, (void)on_due, (void)on_expired;
+    (void)mtu, (void)binds_all, (void)history_capacity, (void)counter_capacity, (void)most_catch_alls, (void)on_due,
+        (void)on_expired;
     (void)listener, (void)binding_stats;
     read(slots);
     read(buffer_ids);
