@@ -256,8 +256,9 @@ def distribution(stats):
                        [(name, stats.get("latency_quantiles", {}).get(key, []))
                         for key, name in (("put_to_completion", "put to completion"), ("put_to_ack", "put to acknowledgement"))])
     columns = ["count", "min", "mean", "p50", "p99", "p999", "max"]
+    seen = [("put_to_seen", "put to seen by a core")] if (stats["latency_ns"].get("put_to_seen") or {}).get("count") else []
     rows = [[name] + [figure(stats, f"latency_ns.{key}.{column}", str if column == "count" else ns) for column in columns]
-            for key, name in (("put_to_completion", "put to completion"), ("put_to_ack", "put to acknowledgement"))]
+            for key, name in (("put_to_completion", "put to completion"), *seen, ("put_to_ack", "put to acknowledgement"))]
     return chart + table(["latency"] + columns, rows, "")
 
 

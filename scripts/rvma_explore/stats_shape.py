@@ -60,7 +60,7 @@ STATS = {
     "sim": _numbers("time_ns"),
     "totals": {**_numbers("puts completions"), "refusals": Each(NUMBER),
                "packets": Each(NUMBER, ("sent", "dropped", "retransmitted", "acknowledgements"))},
-    "latency_ns": {span: _LATENCY for span in _SPANS},
+    "latency_ns": {**{span: _LATENCY for span in _SPANS}, "put_to_seen": Optional(_LATENCY)},
     "breakdown_ns": Each(NUMBER, tuple("samples doorbell command turn window payload_read transmit fabric parse context "
                                        "address_conversion dma_write count completion_write visible total".split())),
     "bandwidth_gbps": {**_numbers("goodput wire"), "goodput_steady": Optional(NUMBER_OR_NONE)},
@@ -83,7 +83,7 @@ STATS = {
 _COUNTS = "hits misses refused resident spilled decisions page_misses requests exchange_ns".split()
 # Keys that predictions need whatever limits a run.
 _KEYS = ("nic.clock", "nic.datapath", "host.core.clock", "host.pcie.read_latency", "host.pcie.write_latency",
-         "nic.reliability.rnr_delay")
+         "host.page", "nic.reliability.rnr_delay")
 
 
 def _shown(value):

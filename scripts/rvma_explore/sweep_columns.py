@@ -86,7 +86,7 @@ def _results():
                _number("goodput_whole_run_gbps", REAL, "Gb/s", "bandwidth_gbps.goodput_whole_run"),
                _number("wire_gbps", REAL, "Gb/s", "bandwidth_gbps.wire"),
                _number("message_rate_mpps", REAL, "million/s", "message_rate_mpps")]
-    for span in ("put_to_completion", "put_to_ack"):
+    for span in ("put_to_completion", "put_to_seen", "put_to_ack"):
         columns.append(_number(f"{span}_count", INTEGER, "", f"latency_ns.{span}.count"))
         columns += [_number(f"{span}_{figure}_ns", REAL, "ns", f"latency_ns.{span}.{figure}")
                     for figure in ("min", "mean", "p50", "p99", "p999", "max")]

@@ -522,7 +522,7 @@ class SweepRuns(SweepTest):
             self.assertEqual(int(row["sum.units.node*.core0.polls"]),
                              sum(stats["units"][f"node{n}.core0"]["polls"] for n in range(4)))
             self.assertEqual(float(row["max.latency_ns.*.max"]),
-                             max(stats["latency_ns"][span]["max"] for span in ("put_to_completion", "put_to_ack")))
+                             max(span["max"] for span in stats["latency_ns"].values()))
             self.assertEqual(row["units.node0.nothing"], "")
             parser = max(limit["share"] for limit in stats["limits"] if limit["unit"].endswith(".nic.parser.parse"))
             if row["protocol"] == "rvma":
