@@ -23,7 +23,6 @@
 #include <sstream>
 #include <string>
 #include <system_error>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -440,17 +439,18 @@ Received messages_of(const Variant& variant) {
   Received found;
   // The directory may hold the file of an earlier run.
   if (!variant.stats.at("units").as_object().contains("messages")) return found;
-  using Asked = std::tuple<double, std::string, std::string>;
-  std::map<std::string, std::vector<Asked>> channels;
+  // A message with a name is that of the name. Others of a channel are told apart by their issue only, and that may be
+  // the same time for some of them: they are the same all together.
+  std::map<std::string, std::vector<std::string>> channels;
   for (CsvRow& row : csv_of(variant, "messages.csv")) {
     if (row["kind"] != "recv") continue;
     found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
-    channels[row["peer"] + "," + row["rank"] + "," + row["tag"]].emplace_back(
-        std::strtod(row["issue_ns"].c_str(), nullptr), row["name"], row["status"] + "," + row["crc32"]);
+    channels[row["peer"] + "," + row["rank"] + "," + row["tag"] + "," + row["name"]].push_back(row["status"] + "," +
+                                                                                              row["crc32"]);
   }
   for (auto& [channel, all] : channels) {
     std::sort(all.begin(), all.end());
-    for (std::size_t i = 0; i < all.size(); ++i) found.what[fmt::format("{},{}", channel, i)] = std::get<2>(all[i]);
+    for (std::size_t i = 0; i < all.size(); ++i) found.what[fmt::format("{},{}", channel, i)] = all[i];
   }
   return found;
 }

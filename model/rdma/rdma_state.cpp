@@ -268,11 +268,13 @@ void RdmaState::signal(Message& message, std::vector<DueCqe>& due) {
   std::vector<DueCqe> own;
   DueCqe entry{queue_pair.pid, {}};
   if (cqe_of(message, entry)) own.push_back(entry);
-  if (tracks_order_ && (message.rdma.queue_pair & kManagement) == 0) {
-    pass(queue_pair, message.place, std::move(own), due);
-  } else {
+  const bool is_ordered = tracks_order_ && (message.rdma.queue_pair & kManagement) == 0;
+  // An answer ends its read at once: whatever its peer has sent before it has no part in that, and may never come.
+  if (!is_ordered || message.rdma.operation == RdmaOperation::read_answer) {
     due.insert(due.end(), own.begin(), own.end());
+    own.clear();
   }
+  if (is_ordered) pass(queue_pair, message.place, std::move(own), due);
 }
 
 /// The message at `place` is over, with entries of its own; tells what need not wait any more.

@@ -538,7 +538,11 @@ void Scoreboard::finish(Time now, const RunTotals& totals, bool drained) {
     });
   }
 
-  for (const auto& [key, get] : gets_) check_get(*get, now);
+  for (const auto& [key, get] : gets_) {
+    // Where the run was cut, its bytes may be on their way still, and its word behind them.
+    const bool is_visible = drained || host_.load64(NodeId{key.node}, PhysicalAddress{key.id}) != 0;
+    if (is_visible) check_get(*get, now);
+  }
 
   // 2. Conservation: nothing appears, nothing is lost.
   std::uint64_t ended = totals.puts_failed;

@@ -369,6 +369,25 @@ rank 0
                         self.assertTrue(result.stats()["run"]["partial"])
                         self.assertTrue(result.stats()["check"]["passed"], result.stderr)
 
+    def test_a_get_that_is_stopped_before_its_bytes_are_visible_passes_the_check(self):
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  barrier
+  get as=g rank=1 mailbox=1 size=64
+  wait g
+rank 1
+  init_window w mailbox=1 threshold=1op readable
+  post_buffer w as=b size=64 seed=3
+  barrier
+"""
+        for arguments in ([], RDMA):
+            end_ns = self.run_text(text, *arguments).stats()["sim"]["time_ns"]
+            for part in range(1, 60):
+                with self.subTest(arguments=arguments, part=part):
+                    result = self.run_text(text, *arguments, "--limit", f"{end_ns * part / 60:.3f}ns", status=1)
+                    self.assertTrue(result.stats()["check"]["passed"], result.stderr)
+
     def test_random_traffic_over_a_bad_fabric(self):
         for seed in range(1, 7):
             for tracking in ("on", "off"):
@@ -640,6 +659,34 @@ class LostAnswers(RdmaTest):
                     # It is asked after by idle time, and said to be lost.
                     self.assertAlmostEqual(float(lost["ack_ns"]), float(lost["issue_ns"]) + 100e6, delta=20e3)
 
+    def test_gets_end_when_links_are_gone_for_good(self):
+        """What the peer had sent before its answers is given up, and holds none of them back."""
+        text = """rvma-trace 1
+ranks 2
+rank 0
+  barrier
+  repeat 40
+    get rank=1 mailbox=4096 size=30000
+  end
+  wait all
+rank 1
+  init_window w mailbox=4096 threshold=1op readable
+  post_buffer w as=b size=40000 seed=3
+  barrier
+  compute 100us
+  repeat 40
+    get rank=1 mailbox=4096 size=30000
+  end
+  wait all
+"""
+        for receives, at in ((16, 190), (4, 180), (4, 220)):
+            for tracking in ("off", "on"):
+                with self.subTest(receives=receives, at=at, tracking=tracking):
+                    keys = [("rdma.receives", receives), ("rdma.ooo_tracking", tracking), ("fabric.topology", "star"),
+                            ("fabric.faults.events", json.dumps([{"at": f"{at}us", "kind": "link_down", "where": "0-switch"}]))]
+                    result = self.run_text(text, *RDMA, *settings(keys))
+                    self.assertLessEqual({row["status"] for row in result.rows("puts.csv")}, {"ok", "timeout"})
+
     # More puts are given up than there are receives: on one queue pair, or on one of two between the nodes.
     GIVEN_UP = """rvma-trace 1
 ranks 4
@@ -906,6 +953,29 @@ class Mutual(RdmaTest):
 
 class Compare(SystemTest):
     """rvma compare: both protocols side by side."""
+
+    def test_messages_are_told_apart_by_their_names(self):
+        """In RDMA both recvs are issued at the same time, and text has r10 before r9."""
+        trace = self.tmp / "names.trace"
+        trace.write_text("""rvma-trace 1
+ranks 2
+rank 0
+  compute 100us
+  recv as=r9 rank=1 tag=0 size=1
+  recv as=r10 rank=1 tag=0 size=64
+  recv rank=1 tag=1 size=100
+  recv rank=1 tag=1 size=90
+  wait all
+rank 1
+  send rank=0 tag=0 size=1
+  send rank=0 tag=0 size=64
+  send rank=0 tag=1 size=100
+  send rank=0 tag=1 size=90
+  wait all
+""")
+        result, out = self.compare(trace, "--check")
+        self.assertIn("Messages: 4, the same status and bytes in each", result.stdout)
+        self.assertTrue(json.loads((out / "compare.json").read_text())["same_messages"])
 
     def compare(self, trace, *arguments, status=0):
         self.runs += 1

@@ -649,6 +649,26 @@ TEST(RdmaState, ReadsEndOnceAndTheirNumbersAreUsedAgain) {
   EXPECT_FALSE(bench.state.end_read(99, pid, id));
 }
 
+/// What its peer has sent before may never come: the read has ended all the same.
+TEST(RdmaState, AReadAnswerWaitsForNothingBeforeIt) {
+  Bench bench(true);
+  for (std::uint64_t id = 1; id <= 4; ++id) bench.receive(16 * id);
+  const std::uint32_t read = bench.state.open_read(kPid, 160);
+  const DataHeader behind = Bench::packet(10, 0, 2);
+  bench.land(bench.open(behind), behind);
+  DataHeader answer = Bench::packet(10, 0, 1, RdmaOperation::read_answer);
+  answer.rdma.immediate = read;
+  bench.land(bench.open(answer), answer);
+  ASSERT_EQ(bench.told.size(), 1U);
+  EXPECT_TRUE((bench.told[0].cqe == Cqe{CqeKind::read, Outcome::ok, 0, 160}));
+  // It keeps its place for the messages.
+  const DataHeader first = Bench::packet(10, 0, 0);
+  bench.land(bench.open(first), first);
+  ASSERT_EQ(bench.told.size(), 3U);
+  EXPECT_EQ(bench.told[1].cqe.immediate, 1000U);
+  EXPECT_EQ(bench.told[2].cqe.immediate, 1002U);
+}
+
 /// When it is whole, on any NIC: whoever reads counts what it has asked for.
 TEST(RdmaState, AReadAnswerEndsItsRead) {
   for (const auto& [tracks, first] : {std::pair{true, 0U}, {true, 1U}, {false, 0U}, {false, 1U}}) {
