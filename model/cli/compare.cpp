@@ -446,7 +446,7 @@ Received messages_of(const Variant& variant) {
     if (row["kind"] != "recv") continue;
     found.has_bytes = found.has_bytes || is_checksum(row["crc32"]);
     channels[row["peer"] + "," + row["rank"] + "," + row["tag"] + "," + row["name"]].push_back(row["status"] + "," +
-                                                                                              row["crc32"]);
+                                                                                               row["crc32"]);
   }
   for (auto& [channel, all] : channels) {
     std::sort(all.begin(), all.end());
