@@ -1,7 +1,6 @@
 #include "cli/no_effect.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "fabric/fabric.hpp"
@@ -11,9 +10,6 @@ namespace rvma::cli {
 namespace {
 
 bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
-
-/// Under RDMA the platform sets it, for software that always writes inline (platform/system.cpp).
-constexpr std::array<KeyPrefix, 1> kCommandMode{"nic.command.mode"};
 
 struct Rule {
   std::string_view prefix;  ///< of the keys concerned
@@ -73,7 +69,6 @@ std::vector<std::string> keys_of_other_protocol(Config& config, Protocol protoco
   };
   if (protocol == Protocol::rdma) {
     take(kNotReadByRdma);
-    take(kCommandMode);
   } else {
     take(kNotReadByRvma);
   }

@@ -65,9 +65,8 @@ struct RunOptions {
 
 /// `rvma compare` also runs a NIC that does not track.
 constexpr std::string_view kExpectOfCompare =
-    "compare also runs a NIC that does not: expected another completion (auto takes this one where it can), or rvma "
-    "run "
-    "--protocol rdma --set rdma.ooo_tracking=on";
+    "compare also runs a NIC that does not: expected another completion (auto takes this one where it can), or "
+    "rvma run --protocol rdma --set rdma.ooo_tracking=on";
 
 volatile std::sig_atomic_t stop_asked = 0;
 extern "C" void ask_to_stop(int /*signal*/) { stop_asked = 1; }
@@ -159,13 +158,18 @@ void resolve_config(const RunOptions& options, Config& config, ErrorList& errors
   if (options.seed) config.workload.seed = *options.seed;
 }
 
+/// What the options alone set, without the file.
+Config set_alone(const RunOptions& options) {
+  Config own;
+  ErrorList told;  // resolve_config() has told them
+  for (const std::string& assignment : options.sets) apply_set(assignment, keys_of(own), told);
+  return own;
+}
+
 /// `rvma compare` runs both kinds of NIC. A --set is typed for this command and is a mistake; a file may be others',
 /// too.
 void fix_tracking(const RunOptions& options, bool tracks_order, Config& config, ErrorList& errors) {
-  Config own;
-  ErrorList told;  // there are none
-  for (const std::string& assignment : options.sets) apply_set(assignment, keys_of(own), told);
-  if (own.rdma.ooo_tracking.set_by_user()) {
+  if (set_alone(options).rdma.ooo_tracking.set_by_user()) {
     errors.add(command_line_error("rdma.ooo_tracking: compare runs a NIC without it and one with it",
                                   "expected no such --set"));
   } else if (config.rdma.ooo_tracking.set_by_user() && options.protocol == Protocol::rdma && !tracks_order) {
@@ -177,9 +181,7 @@ void fix_tracking(const RunOptions& options, bool tracks_order, Config& config, 
 /// Keys that the user set for a protocol that does not run. A preset is meant for both.
 std::vector<std::string> set_for_other_protocol(const RunOptions& options, Config& config) {
   if (!is_preset(options.config_file)) return keys_of_other_protocol(config, options.protocol);
-  Config own;
-  ErrorList told;  // there are none
-  for (const std::string& assignment : options.sets) apply_set(assignment, keys_of(own), told);
+  Config own = set_alone(options);
   return keys_of_other_protocol(own, options.protocol);
 }
 

@@ -1,7 +1,5 @@
 #include "nic/inline_command.hpp"
 
-#include <algorithm>
-
 namespace rvma {
 
 InlineCommand::InlineCommand(Descriptor descriptor, MemoryIf& memory, std::uint64_t page_bytes,

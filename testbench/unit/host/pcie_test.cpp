@@ -301,6 +301,16 @@ TEST_F(PcieTest, AnMmioWriteReachesTheDeviceAtTheExactTimeWithoutAnEvent) {
   EXPECT_EQ(pcie->stats().mmio_writes.value(), 2U);
 }
 
+TEST_F(PcieTest, ALongMmioWriteLeavesTheCoreIn64BytePieces) {
+  build();
+  at(ns(10), [&] { EXPECT_EQ(host.write(0x40, pattern(64 + 130, 1)), tlm::TLM_OK_RESPONSE); });
+  sc_core::sc_start();
+  ASSERT_EQ(device.writes.size(), 1U);
+  EXPECT_EQ(device.writes[0].effective, ns(10) + on_wire(194 + 4 * 24) + ns(250));
+  EXPECT_EQ(device.writes[0].data, pattern(64 + 130, 1));
+  EXPECT_EQ(pcie->stats().downstream_tlps.value(), 4U);
+}
+
 TEST_F(PcieTest, AnMmioWriteOvertakesTheLatencyOfReadsButNotTheirCompletions) {
   build();
   Time first_byte;
